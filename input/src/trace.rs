@@ -41,7 +41,8 @@ pub const SCHEMA: u32 = 1;
 ///   it holds: `state` is what was there before a recording began and of which only the size is
 ///   known.
 /// * `bytes`: whole number above 0; size.
-/// * `dtype`: text; element type, such as `float32`; for people.
+/// * `dtype`: text; element type, such as `float32`; for people, and for formats of packed memory
+///   that name types.
 /// * `persistent`: `true`, `false`; exists before the first op and after the last.
 /// * `module`: text; the module that owns it.
 /// * `adam_m`: number from 0; of a weight: mean of abs(exp_avg), Adam's first moment.

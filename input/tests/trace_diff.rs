@@ -11,16 +11,19 @@ use tiersim_models::workload::{
 };
 
 /// All that runs may depend on, spelled out: modules by name, nothing of what a trace says of
-/// itself.
+/// itself and of how it was recorded.
 fn spelled(trace: &Trace) -> String {
     let module = |id: Option<ModuleId>| id.map(|id| trace.modules[id.index()].clone());
     let objects = trace
         .objects
         .iter()
         .map(|one| (module(one.module), Object { module: None, ..one.clone() }));
-    let ops = trace.ops.iter().map(|op| (module(op.module), Op { module: None, ..op.clone() }));
+    let plain = |op: &Op| Op { module: None, at: None, ..op.clone() };
+    let ops = trace.ops.iter().map(|op| (module(op.module), plain(op)));
+    let uses = trace.uses.iter().map(|one| Use { known: Known::Seen, ..*one });
     let (objects, ops): (Vec<_>, Vec<_>) = (objects.collect(), ops.collect());
-    format!("{} {} {objects:?} {ops:?} {:?}", trace.meta.batch, trace.meta.sequence, trace.uses)
+    let (batch, sequence, uses) = (trace.meta.batch, trace.meta.sequence, uses.collect::<Vec<_>>());
+    format!("{batch} {sequence} {objects:?} {ops:?} {uses:?}")
 }
 
 /// Changes something, or nothing where there is no such thing to change.
@@ -228,4 +231,30 @@ fn an_op_in_another_place_is_moved_and_all_others_are_found() {
         trace_diff(&third, &named, 10).ops.names.rows[0].first,
         "op 3 (step 1, backward): after"
     );
+}
+
+#[test]
+fn what_no_run_heeds_is_listed_and_is_no_difference() {
+    let first = steps();
+    let mut second = first.clone();
+    second.ops[1].at = Some(Time::from_ps(7_000));
+    second.uses[0].known = Known::Inferred;
+    let diff = trace_diff(&first, &second, 10);
+    assert!(diff.equal);
+    assert_eq!(
+        diff.verdict,
+        "the same: 4 ops, 3 objects, 8 uses; ops that differ in nothing that a run heeds: 2"
+    );
+    assert_eq!((diff.ops.differing, diff.ops.unheeded), (2, 2));
+    let row = &diff.ops.names.rows[0];
+    assert_eq!(row.fields.iter().copied().collect::<Vec<_>>(), ["at_ns", "known"]);
+    assert!(diff.to_string().contains("op 0 (step 0, forward): known"), "{diff}");
+    // What runs heed counts, whatever else an op says.
+    second.ops[1].flops += 1;
+    second.objects[0].dtype = "float16".to_owned();
+    let diff = trace_diff(&first, &second, 10);
+    assert!(!diff.equal);
+    let begin = "they differ in 1 of 4 ops and 1 of 3 objects";
+    assert!(diff.verdict.starts_with(begin), "{}", diff.verdict);
+    assert!(diff.verdict.ends_with("; ops that differ in nothing that a run heeds: 1"));
 }

@@ -3,9 +3,10 @@
 //! Figures are those of `tiersim trace info`, so both commands have one answer. Ops are found again
 //! by step, name and module, or else by step and name, the first of that name as the first, the
 //! second as the second; objects by name. What no run depends on (name, description,
-//! circumstances, the label of a precision) is said and is no difference.
+//! circumstances, the label of a precision, when ops started, how uses are known) is said and is no
+//! difference.
 //! Invariant: traces without a difference run alike: all of their tables are the same, but for
-//! those words and for modules that nothing belongs to.
+//! those words and columns and for modules that nothing belongs to.
 
 mod figures;
 mod objects;
@@ -150,7 +151,7 @@ pub fn trace_diff(a: &Trace, b: &Trace, top: usize) -> TraceDiff {
     let per_step = a.meta.batch == b.meta.batch && a.meta.sequence == b.meta.sequence;
     let equal = per_step && ops.are_same() && objects.are_same();
     let said = said(&a.meta, &b.meta);
-    let verdict = match equal {
+    let mut verdict = match equal {
         true => {
             let (ops, objects, uses) = (a.ops.len(), a.objects.len(), a.uses.len());
             let other = if said.is_empty() { "" } else { "; they say other things of themselves" };
@@ -172,6 +173,10 @@ pub fn trace_diff(a: &Trace, b: &Trace, top: usize) -> TraceDiff {
             text
         }
     };
+    if ops.unheeded > 0 {
+        let ops = ops.unheeded;
+        verdict += &format!("; ops that differ in nothing that a run heeds: {ops}");
+    }
     TraceDiff { equal, verdict, said, figures, steps: steps(&of_a, &of_b, top), ops, objects }
 }
 

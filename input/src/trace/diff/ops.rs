@@ -6,8 +6,8 @@ use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use tiersim_models::ids::{ModuleId, OpId};
-use tiersim_models::workload::{Op, Trace, Use};
+use tiersim_models::ids::{ModuleId, ObjectId, OpId};
+use tiersim_models::workload::{Known, Op, Trace, Use};
 
 /// In what the ops differ.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -18,6 +18,9 @@ pub struct OpsDiff {
     pub only_b: u64,
     /// Ops that are in both and do not say the same.
     pub differing: u64,
+    /// Of these, such as differ in nothing that any run heeds: when they started on the recording
+    /// device, and how their uses are known.
+    pub unheeded: u64,
     /// Ops that are in both and come in another order: as few as explain it.
     pub moved: u64,
     /// By name, the largest changes of recorded time, FLOPs and bytes first.
@@ -26,15 +29,19 @@ pub struct OpsDiff {
 }
 
 impl OpsDiff {
+    /// Whether they run alike.
     pub(super) fn are_same(&self) -> bool {
         self.others() + self.moved == 0
     }
 
-    /// How many are not the same, whatever their order.
+    /// How many do not run alike, whatever their order.
     pub(super) fn others(&self) -> u64 {
-        self.only_a + self.only_b + self.differing
+        self.only_a + self.only_b + self.differing - self.unheeded
     }
 }
+
+/// Columns that no run heeds.
+const UNHEEDED: [&str; 2] = ["at_ns", "known"];
 
 /// Ops of one name that are not all the same.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -49,6 +56,8 @@ pub struct NameDiff {
     pub only_b: u64,
     /// In both, and not the same.
     pub differing: u64,
+    /// Of these, such as differ in nothing that any run heeds.
+    pub unheeded: u64,
     /// Recorded time of all of that name.
     pub duration_ns: Pair<u128>,
     /// Floating-point operations.
@@ -125,6 +134,8 @@ pub(super) fn ops(a: &Trace, b: &Trace, top: usize) -> (OpsDiff, Found) {
         let fields = fields((a, OpId::at(id)), (b, other), &found);
         if !fields.is_empty() {
             row.differing += 1;
+            let unheeded = |field: &Field| UNHEEDED.contains(&field.name);
+            row.unheeded += u64::from(fields.iter().all(unheeded));
             say(row, || {
                 let words: Vec<String> = fields.iter().map(Field::words).collect();
                 format!("{}: {}", place(id, op), words.join("; "))
@@ -145,12 +156,13 @@ pub(super) fn ops(a: &Trace, b: &Trace, top: usize) -> (OpsDiff, Found) {
         others.map(|(name, row)| NameDiff { name: name.to_owned(), ..row }).collect();
     let count = |of: fn(&NameDiff) -> u64| rows.iter().map(of).sum();
     let (only_a, only_b) = (count(|row| row.only_a), count(|row| row.only_b));
-    let differing = count(|row| row.differing);
+    let (differing, unheeded) = (count(|row| row.differing), count(|row| row.unheeded));
     rows.sort_by_key(|row| {
         let others = row.only_a + row.only_b + row.differing;
         Reverse(([row.duration_ns, row.flops, row.bytes].map(Pair::apart), others))
     });
-    (OpsDiff { only_a, only_b, differing, moved, names: Listed::of(rows, top) }, found)
+    let names = Listed::of(rows, top);
+    (OpsDiff { only_a, only_b, differing, unheeded, moved, names }, found)
 }
 
 fn sum(row: &mut NameDiff, op: &Op, side: fn(&mut Pair<u128>) -> &mut u128) {
@@ -223,22 +235,26 @@ fn fields((a, in_a): (&Trace, OpId), (b, in_b): (&Trace, OpId), found: &Found) -
     long("after", after.eq(other.after.iter().map(|&op| Some(op))));
     long("kernels", one.kernels == other.kernels);
     long("uses", uses(a, in_a).eq(uses(b, in_b)));
+    let known = |trace: &Trace, op| -> Vec<Known> {
+        trace.uses_of(op).iter().map(|one| one.known).collect()
+    };
+    long("known", known(a, in_a) == known(b, in_b));
     all
 }
 
-/// Uses with the names of their objects.
+/// Uses with the names of their objects, but for how they are known.
 fn uses(trace: &Trace, op: OpId) -> impl Iterator<Item = (&str, Use)> {
-    let plain = |one: &Use| Use { object: tiersim_models::ids::ObjectId(0), ..*one };
+    let plain = |one: &Use| Use { object: ObjectId(0), known: Known::Seen, ..*one };
     let named = move |one: &Use| (trace.objects[one.object.index()].name.as_str(), plain(one));
     trace.uses_of(op).iter().map(named)
 }
 
 impl fmt::Display for OpsDiff {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.are_same() {
+        if self.are_same() && self.unheeded == 0 {
             return Ok(());
         }
-        let OpsDiff { only_a, only_b, differing, moved, names } = self;
+        let OpsDiff { only_a, only_b, differing, unheeded: _, moved, names } = self;
         write!(
             f,
             "\nops: {only_a} in A only, {only_b} in B only, {differing} in both and not the "
