@@ -63,6 +63,7 @@ use std::panic;
 use std::process::ExitCode;
 use tiersim_policies::elsewhere::NoAnswer;
 use tiersim_policies::zoo::Registry;
+use tiersim_validation::limits::tell_of_file_sizes;
 
 /// Version of the command.
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -209,6 +210,7 @@ enum Command {
 /// The command, whose scenarios can name the policies of `registry`.
 pub fn main_with(registry: &Registry) -> ExitCode {
     panic::set_hook(Box::new(|fault| say_fault(&fault.to_string())));
+    tell_of_file_sizes();
     match panic::catch_unwind(|| run(parse(), registry)) {
         Ok(Ok(())) => ExitCode::SUCCESS,
         Ok(Err(failure)) => {

@@ -5,7 +5,6 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
-use tiersim_input::trace::write_new;
 use tiersim_models::diagnostic::Diagnostics;
 use tiersim_models::printed::clean_lines;
 use tiersim_reports::words::clean;
@@ -190,12 +189,15 @@ pub(crate) fn written_names<'a>(folder: &Path, names: impl Iterator<Item = &'a s
 }
 
 fn write_together(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
-    let written = files.iter().try_for_each(|(path, bytes)| {
+    files.iter().for_each(|(path, _)| remove_left(path));
+    let written = files.iter().map(|(path, bytes)| {
         // Renaming onto a folder fails, and by then other files would have their names.
         let free = if path.is_dir() { Err(ErrorKind::IsADirectory.into()) } else { Ok(()) };
-        free.and_then(|()| write_new(&partial(path), bytes)).map_err(|error| (path, error))
+        free.and_then(|()| write_part(&partial(path), bytes)).map_err(|error| (path, error))
     });
-    let renamed = written.and_then(|()| {
+    // Each is held until it has its name.
+    let written: Result<Vec<File>, _> = written.collect();
+    let renamed = written.and_then(|_held| {
         files.iter().try_for_each(|(path, _)| {
             fs::rename(partial(path), path).map_err(|error| (path, error))
         })
@@ -209,10 +211,43 @@ fn write_together(files: &[(PathBuf, &[u8])]) -> Result<(), Failure> {
     })
 }
 
+/// Writes a file where none is, and locks it: who finds it without a lock knows that nobody will
+/// give it its name.
+fn write_part(path: &Path, bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::create_new(path)?;
+    // Where files cannot be locked, none is taken for left over.
+    let _ = file.try_lock();
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    Ok(file)
+}
+
+/// Removes what a command that was killed has left of an attempt at this file.
+fn remove_left(path: &Path) {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return };
+    let start = temporary(path);
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix(&start).unwrap_or_default();
+        let is_part = !process.is_empty() && process.bytes().all(|byte| byte.is_ascii_digit());
+        // A link may lead anywhere.
+        if is_part && entry.file_type().is_ok_and(|found| found.is_file()) {
+            let free = File::open(entry.path()).is_ok_and(|file| file.try_lock().is_ok());
+            // What is left is of no use; failing to remove it changes nothing.
+            let _ = free.then(|| fs::remove_file(entry.path()));
+        }
+    }
+}
+
 /// A name beside the file that no other process uses; what has it all the same is not overwritten.
 fn partial(path: &Path) -> PathBuf {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    path.with_file_name(format!(".{name}.tiersim-{}", std::process::id()))
+    path.with_file_name(format!("{}{}", temporary(path), std::process::id()))
+}
+
+/// How such names begin.
+fn temporary(path: &Path) -> String {
+    format!(".{}.tiersim-", path.file_name().unwrap_or_default().to_string_lossy())
 }
 
 /// A file's name without its endings, or else `other`.

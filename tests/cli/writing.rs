@@ -215,3 +215,57 @@ fn a_command_does_not_write_over_what_it_reads() {
     fs::remove_file(project.path("traces/tiny-train/a.et")).expect("it was written");
     assert_eq!(project.files("traces/tiny-train"), trace);
 }
+
+/// What shells allow of a file is told as a full drive is: with the file's name, exit code 2, and
+/// nothing left behind.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_that_grows_beyond_its_limit_is_said_and_nothing_is_left() {
+    let project = Project::shipped();
+    let requests: String = (0..20_000).map(|id| format!("{},64\n", id % 977)).collect();
+    project.write("a.csv", format!("object,bytes\n{requests}"));
+    project.write("made/kept.txt", "mine");
+    for args in [
+        &["run", "scenarios/tiny-llama-lru.ron", "--out", "made/o"][..],
+        &["cache", "a.csv", "--policy", "lru", "--capacity", "64KiB", "--out", "made"],
+        &["trace", "export", "traces/gpt2-train-cpu", "--out", "made/g.et"],
+        &["trace", "info", "traces/gpt2-train-cpu", "--out", "made"],
+    ] {
+        let ran = run_with(&project.root, args, "ulimit -f 8").ends_with(2);
+        ran.says(&["error: ", "made/", ": cannot write: File too large"]);
+        assert_eq!(names(&project, "made"), ["kept.txt"], "{args:?}");
+    }
+    let tables = ["trace", "info", "traces/gpt2-train-cpu", "--tables", "T"];
+    let ran = run_with(&project.root, &tables, "ulimit -f 8");
+    ran.ends_with(2).says(&["error: T", "cannot be read or written"]);
+    assert_eq!(names(&project, "T"), Vec::<String>::new());
+    assert!(!project.path("T/trace.ron").exists());
+}
+
+#[test]
+fn what_a_killed_command_left_of_a_file_goes_when_the_file_is_written_again() {
+    let project = Project::shipped();
+    let export = ["trace", "export", "traces/tiny-train", "--out", "made/g.et"];
+    project.write("made/.g.et.tiersim-1", "unfinished");
+    project.write("made/.g.et.tiersim-2", "of one that writes");
+    for other in [".h.et.tiersim-1", ".g.et.tiersim-", ".g.et.tiersim-1a", "g.et.tiersim-1"] {
+        project.write(&format!("made/{other}"), "not that");
+    }
+    symlink(project.path("made/.h.et.tiersim-1"), project.path("made/.g.et.tiersim-3"))
+        .expect("a link");
+    let held = File::open(project.path("made/.g.et.tiersim-2")).expect("a file");
+    held.lock().expect("it can be locked");
+    project.run(&export).ends_with(0);
+    let others = [
+        ".g.et.tiersim-",
+        ".g.et.tiersim-1a",
+        ".g.et.tiersim-2",
+        ".g.et.tiersim-3",
+        ".h.et.tiersim-1",
+    ];
+    assert_eq!(names(&project, "made"), [&others[..], &["g.et", "g.et.tiersim-1"]].concat());
+    // Closing it may not be enough: what other tests start has it for a moment.
+    held.unlock().expect("it was locked");
+    project.run(&export).ends_with(0);
+    assert!(!project.path("made/.g.et.tiersim-2").exists());
+}

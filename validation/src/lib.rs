@@ -23,6 +23,7 @@ pub mod faulty;
 pub mod files;
 pub mod host;
 pub mod jitter;
+pub mod limits;
 pub mod log;
 pub mod op_fit;
 pub mod open;
