@@ -340,10 +340,22 @@ impl OutOfMemory {
     pub fn told(&self) -> String {
         let OutOfMemory { tier, need, object, free, capacity, at, .. } = self;
         let pieces = self.pieces();
+        let [need, free] = [*need, *free].map(|bytes| self.shown(bytes));
         format!(
             "ran out of memory in {tier} ({need} needed for {object}, {free} free of \
              {capacity}{pieces}, {at})"
         )
+    }
+
+    /// What was needed or free, in words: in bytes where another of these would read alike.
+    pub fn shown(&self, bytes: Bytes) -> String {
+        let all = [Some(self.need), Some(self.free), self.largest];
+        let words = bytes.to_string();
+        let alike = |other: &Bytes| *other != bytes && other.to_string() == words;
+        match all.iter().flatten().any(alike) {
+            true => format!("{} bytes", bytes.get()),
+            false => words,
+        }
     }
 
     /// What a sentence says of hidden memory; nothing if there is none.
@@ -357,7 +369,8 @@ impl OutOfMemory {
 
     /// What a sentence says behind the free bytes where these are in pieces; else nothing.
     pub fn pieces(&self) -> String {
-        self.largest.map_or(String::new(), |largest| format!(" in pieces of at most {largest}"))
+        let words = |largest| format!(" in pieces of at most {}", self.shown(largest));
+        self.largest.map_or(String::new(), words)
     }
 }
 

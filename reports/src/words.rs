@@ -137,9 +137,9 @@ pub fn oom_reason(oom: &OutOfMemory) -> String {
     format!(
         "{} needs {} in {}, which has {} of {} free{}{}, {at}{}{}",
         elide(&oom.object, 60),
-        oom.need,
+        oom.shown(oom.need),
         clean(&oom.tier),
-        oom.free,
+        oom.shown(oom.free),
         oom.capacity,
         oom.pieces(),
         oom.beside(),
@@ -164,12 +164,7 @@ pub fn count(n: usize, one: &str, many: &str) -> String {
 mod tests {
     use super::*;
     use tiersim_models::results::Outcome;
-
-    #[test]
-    fn hidden_characters_become_visible() {
-        assert_eq!(clean("a\u{1b}[31mb\u{202e}c\nd"), "a�[31mb�c�d");
-        assert_eq!(clean("größe <x> & “y”"), "größe <x> & “y”");
-    }
+    use tiersim_models::units::Bytes;
 
     #[test]
     fn numbers_keep_four_digits_and_no_noise() {
@@ -213,6 +208,36 @@ mod tests {
         assert!(oom_reason(&oom).contains(", at op 12 of the run"), "{}", oom_reason(&oom));
         oom.at = "before the first op".to_owned();
         assert!(oom_reason(&oom).contains(", before the first op"), "{}", oom_reason(&oom));
+    }
+
+    #[test]
+    fn amounts_that_differ_read_apart() {
+        let (need, free) = (Bytes::new(10_000_001), Bytes::new(10_000_000));
+        let oom = OutOfMemory {
+            tier: "dram".to_owned(),
+            capacity: Bytes::new(20_000_000).into(),
+            need,
+            free,
+            largest: None,
+            hidden: Vec::new(),
+            object: "b".to_owned(),
+            at: "before the first op".to_owned(),
+            remedy: None,
+        };
+        assert_eq!(
+            oom_reason(&oom),
+            "b needs 10000001 bytes in dram, which has 10000000 bytes of 19.1 MiB free, before the \
+             first op"
+        );
+        let told = "ran out of memory in dram (10000001 bytes needed for b, 10000000 bytes free of \
+                    19.1 MiB, before the first op)";
+        assert_eq!(oom.told(), told);
+        let enough = OutOfMemory { free: Bytes::mib(12), largest: Some(free), ..oom.clone() };
+        assert!(
+            enough.told().contains("12.0 MiB free of 19.1 MiB in pieces of at most 10000000 bytes")
+        );
+        let less = OutOfMemory { free: Bytes::mib(9), ..oom };
+        assert!(oom_reason(&less).starts_with("b needs 9.5 MiB in dram, which has 9.0 MiB of"));
     }
 
     #[test]
