@@ -156,6 +156,11 @@ fn to_power(row: &mut Row<'_>, column: &str, least: u64, power: u32) -> u64 {
     }
 }
 
+/// Whether a row has this number, and not one that stands for what it has.
+fn is_said(row: &Row<'_>, column: &str, number: u64) -> bool {
+    row.text(column).parse() == Ok(number)
+}
+
 fn op(row: &mut Row<'_>, precision: &'static str, what: What) -> MeasuredOp {
     MeasuredOp { line: row.index + 2, precision, what, seconds: seconds(row) }
 }
@@ -204,6 +209,11 @@ fn attention(row: &mut Row<'_>) -> MeasuredOp {
     };
     let [heads, kv_heads, head_dim] =
         ["heads", "kv_heads", "head_dim"].map(|column| size(row, column) as u32);
+    let said = is_said(row, "heads", heads.into()) && is_said(row, "kv_heads", kv_heads.into());
+    if said && heads % kv_heads > 0 {
+        let rule = "heads is a multiple of kv_heads: as many of them share each key and value";
+        row.problem(rule, format!("heads {heads}, kv_heads {kv_heads}"), "correct the row");
+    }
     let window = size_or(row, "window", 0, 0) as u32;
     let kv_bytes = kv_bytes as u32;
     let of =
@@ -220,6 +230,15 @@ fn experts(row: &mut Row<'_>) -> MeasuredOp {
         ["tokens", "hidden", "intermediate", "top_k", "experts"].map(|column| size(row, column));
     let tensor = size_or(row, "tensor_parallel", 1, 1);
     let expert_parallel = size_or(row, "expert_parallel", 1, 1);
+    for (column, number, what) in [
+        ("top_k", top_k, "a token goes to different ones"),
+        ("expert_parallel", expert_parallel, "each rank has one at least"),
+    ] {
+        if number > experts && is_said(row, column, number) && is_said(row, "experts", experts) {
+            let rule = format!("{column} is at most experts: {what}");
+            row.problem(rule, format!("{column} {number}, experts {experts}"), "correct the row");
+        }
+    }
     let named = WITHOUT_GATE.contains(&(hidden, ffn, experts));
     let gated = match row.text("gated").is_empty() {
         true => !named,

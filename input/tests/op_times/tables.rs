@@ -171,7 +171,7 @@ fn the_largest_sizes_are_priced() {
         ),
         format!(
             "dtype,tokens,hidden,intermediate,top_k,experts,expert_parallel,distribution\n\
-             bf16,{B},{B},{B},{B},{B},1,power_law_1.01\nbf16,{B},{B},{B},{B},1,{B},power_law_1.2\n\
+             bf16,{B},{B},{B},{B},{B},1,power_law_1.01\nbf16,{B},{B},{B},1,{B},{B},power_law_1.2\n\
              fp32,{B},{B},{B},{B},{B},{B},\nbf16,{B},8,8,4096,4096,1,power_law_1.001\n"
         ),
         format!("collective,dtype,gpus,elements\nall_reduce,half,{B},18446744073709551615\n"),
