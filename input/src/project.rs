@@ -107,8 +107,12 @@ impl Project {
     /// The file or folder called `name`.
     pub fn path(&self, name: &str) -> Result<PathBuf, PathFault> {
         let relative = Path::new(name);
-        if name.is_empty() || name.contains('\0') {
-            return Err(("a path may not be empty".into(), "name a file or a folder".into()));
+        let remedy = "name a file or a folder";
+        if name.is_empty() {
+            return Err(("a path may not be empty".into(), remedy.into()));
+        }
+        if name.contains('\0') {
+            return Err(("a path has no character of the code 0".into(), remedy.into()));
         }
         if relative.is_absolute() || relative.has_root() {
             let rule = "a path in a scenario must be relative";

@@ -280,6 +280,8 @@ fn damaged_packed_tables_are_refused() {
     let path = folder.join("uses.csv.gz");
     fs::write(&path, b"not gzip at all").unwrap();
     messages(&folder, &["uses.csv.gz", "the packed data is damaged"]);
+    fs::write(&path, gzip(&gzip(&text))).unwrap();
+    messages(&folder, &["uses.csv.gz:1: what was unpacked is packed again; unpack it once"]);
     let packed = gzip(&text);
     fs::write(&path, &packed[..packed.len() - 6]).unwrap();
     messages(&folder, &["uses.csv.gz", "the packed data ends early"]);

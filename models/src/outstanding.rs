@@ -55,13 +55,19 @@ impl Tier {
     pub fn depth(&self) -> u64 {
         let stated = self.requests.depth.map(|depth| u64::from(depth.get()));
         stated.unwrap_or_else(|| {
-            if self.idle() == Span::ZERO {
+            if self.depth_is_free() {
                 return u64::from(u32::MAX);
             }
             let bytes = u128::from(self.access.rate.get()) * u128::from(self.idle().ps());
             let granule = u128::from(self.granule().get()) * u128::from(PS_PER_S);
             u64::try_from(bytes.div_ceil(granule)).unwrap_or(u64::MAX).max(1)
         })
+    }
+
+    /// Whether nothing says how many are under way at once, since a request to an idle tier takes
+    /// no time.
+    pub fn depth_is_free(&self) -> bool {
+        self.requests.depth.is_none() && self.idle() == Span::ZERO
     }
 
     /// Latency of a request while so much is sent.

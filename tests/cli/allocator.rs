@@ -68,7 +68,9 @@ fn bad_input_is_said_with_place_and_remedy_and_nothing_is_written() {
     project.write("code.pickle", b"\x80\x02cos\nsystem\n(S'true'\ntR.");
     project.write("empty.json", r#"{"segments": [], "device_traces": [[], []]}"#);
     project.write("text.json", "{\n\"segments\": [1,\n}");
-    let cases: [(&[&str], &[&str]); 8] = [
+    project.write("nothing.pickle", "");
+    let cases: [(&[&str], &[&str]); 9] = [
+        (&["nothing.pickle"], &["a snapshot of memory is wanted here (found an empty file); "]),
         (&["cut.pickle.gz"], &["cut.pickle.gz: ", "copy the file again"]),
         (&["code.pickle"], &["byte 2: ", "an import of Python code", "plain data"]),
         (&["empty.json"], &["history", "_record_memory_history"]),

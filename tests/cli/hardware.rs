@@ -42,6 +42,14 @@ fn a_machine_is_shown_with_every_source_and_drawn() {
 }
 
 #[test]
+fn a_tier_that_answers_at_once_takes_any_number_of_requests() {
+    let project = Project::new();
+    project.edit("hardware-specs/small.ron", "setup: (us(1), ", "setup: (ns(0), ");
+    let ran = project.run(&["hardware", "show", "small", "--out", "h"]).ends_with(0);
+    ran.shows(&["any number of requests (assumed) of 128 B (assumed)"]);
+}
+
+#[test]
 fn what_is_not_there_is_said_with_what_is() {
     let project = Project::shipped();
     let ran = project.run(&["hardware", "show", "h300", "--out", "h"]).ends_with(2);

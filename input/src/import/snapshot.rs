@@ -47,6 +47,10 @@ pub fn read_snapshot(path: &Path) -> Result<Snapshot, Diagnostics> {
         Ok(first) => first.get(..4).unwrap_or_default().to_vec(),
         Err(error) => return bad("a snapshot can be read", error.to_string(), "check the disk"),
     };
+    if magic.is_empty() {
+        let remedy = "write it again with torch.cuda.memory._dump_snapshot";
+        return bad("a snapshot of memory is wanted here", "an empty file".to_owned(), remedy);
+    }
     let (from, limit): (Box<dyn Read>, u64) = match Packing::of_head(&magic) {
         Some(packing) => {
             let most = length.saturating_mul(RATIO).saturating_add(FREE).min(LARGEST);

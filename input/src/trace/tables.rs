@@ -425,6 +425,10 @@ impl Read for Guard {
             return fail(self.line, ("the file unpacks to more than is allowed", remedy));
         }
         self.left -= count as u64;
+        if (self.line, self.in_line) == (1, 0) && Packing::of_head(&buffer[..count]).is_some() {
+            let remedy = "unpack it once, so that the table or what packs it once is left";
+            return fail(self.line, ("what was unpacked is packed again", remedy));
+        }
         for &byte in &buffer[..count] {
             if let Err(broken) = self.check(byte) {
                 return fail(self.line, broken);

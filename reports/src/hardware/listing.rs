@@ -22,6 +22,7 @@ fn asked(tier: &Tier) -> String {
     let assumed = |stated| if stated { "" } else { " (assumed)" };
     let (bytes, most) = (tier.granule(), tier.depth());
     let (of, at_once) = (assumed(granule.is_some()), assumed(depth.is_some()));
+    let most = if tier.depth_is_free() { "any number of".to_owned() } else { most.to_string() };
     format!("{most} requests{at_once} of {bytes}{of}")
 }
 
