@@ -128,8 +128,13 @@ fn blocks_that_attend_to_a_window_keep_its_pages() {
     // DeepSeek-V3: 512 numbers and 64 of a key that heads share, on every rank.
     let line = "--model deepseek-v3 --inference --sequence 8192 --batch 8 --gpus 8 --tensor 8";
     assert_eq!(bytes(line, "kv_bytes"), 8 * 8192 * 61 * 576 * 2);
-    // As published, in 8 bits, of which keys and values are not.
-    assert_eq!(bytes(line, "weights_bytes"), 671_026_404_352 / 8);
+    // As published: matrices of blocks in 8 bits, tables and norms in 16. Every rank has the products
+    // that compress, the routers and the norms whole, and an eighth of the rest.
+    let tables = 2 * 129_280 * 7168;
+    let norms = 61 * (2 * 7168 + 1536 + 512) + 7168;
+    let whole = 61 * 7168 * (1536 + 576) + 58 * 256 * 7168;
+    let matrices = (671_026_404_352 - tables - norms - whole) / 8 + whole;
+    assert_eq!(bytes(line, "weights_bytes"), matrices + 2 * (tables / 8 + norms));
     assert_eq!(bytes(&format!("{line} --precision bf16"), "weights_bytes"), 671_026_404_352 / 4);
     let trained = "--model deepseek-v2-lite --gpus 8 --sequence 64";
     let eager = run(&options(&format!("{trained} --attention eager"))).ends_with(2);
