@@ -2,6 +2,7 @@
 
 use crate::VERSION;
 use crate::output::Failure;
+pub(crate) use crate::output::Format;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgAction, Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;
@@ -145,14 +146,6 @@ impl Common {
 pub(crate) enum Deny {
     /// Every warning of the lint.
     Warnings,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    /// A table for people.
-    Text,
-    /// The summary for programs.
-    Json,
 }
 
 #[derive(Clone, Copy, Debug, ClapArgs)]

@@ -1,6 +1,6 @@
 //! How the command fails, and how it writes files: whole or not at all.
 
-use crate::args::Format;
+use clap::ValueEnum;
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,14 @@ use tiersim_reports::words::clean;
 use tiersim_reports::{Artefact, ChartError};
 use tiersim_sim::run::RunError;
 use tiersim_validation::fault::Fault;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// A table for people.
+    Text,
+    /// The summary for programs.
+    Json,
+}
 
 /// Exit code of a mistake in this program.
 pub(crate) const INTERNAL: u8 = 3;

@@ -27,6 +27,25 @@ use tiersim_reports::{results_csv, summary_json};
 use tiersim_tests::files::{own_project, page, pages, root, table};
 use tiersim_tests::prelude::*;
 
+/// The text between two marks.
+fn between<'t>(text: &'t str, from: &str, to: &str) -> &'t str {
+    let (_, behind) = text.split_once(from).unwrap_or_else(|| panic!("{from} is there"));
+    behind.split_once(to).unwrap_or_else(|| panic!("{to} is behind {from}")).0
+}
+
+/// `tiersim.compare` of Python and the page of `report --compare` call the same figures shares.
+#[test]
+fn two_comparisons_call_the_same_figures_shares() {
+    let reports = page("reports/src/report/compared.rs");
+    let python = page("python/src/tiersim/results.py");
+    let quoted = |text: &str| -> Vec<String> {
+        text.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+    };
+    let own = quoted(between(&reports, "const SHARES: ", "];"));
+    assert!(!own.is_empty());
+    assert_eq!(own, quoted(between(&python, "_SHARES = {", "}")));
+}
+
 /// A name that nothing has, and that is near to nothing.
 const NOBODY: &str = "qqqqqqqq";
 

@@ -16,7 +16,7 @@ use crate::words::number;
 pub(super) const PERCENT: f64 = 0.01;
 /// What shares are called, in any place of a path. `tiersim.compare` of the Python package has the
 /// same; a test holds them together.
-pub(super) const SHARES: [&str; 18] = [
+const SHARES: [&str; 18] = [
     "gap_to_bound",
     "hit_ratio",
     "kv_hit_ratio",

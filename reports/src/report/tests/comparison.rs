@@ -1,7 +1,7 @@
 //! The comparison of folders of which one lacks a case, of which a case is out of memory, and of
 //! more cases than a table has rows.
 
-use super::super::compared::{Cell, Row, SHARES};
+use super::super::compared::{Cell, Row};
 use super::*;
 
 /// The table of a comparison, with the rows of its file that stand out.
@@ -57,15 +57,6 @@ fn a_gap_differs_by_the_same_in_both_tables() {
     let differs = of("Figures of summary.json that differ", "gap_to_bound");
     assert_eq!(differs, of("Cases side by side", "step over the bound, %"));
     assert!(differs.starts_with('-') && differs.ends_with(" points"), "{differs}");
-}
-
-#[test]
-fn the_python_package_calls_the_same_figures_shares() {
-    let text = include_str!("../../../../python/src/tiersim/results.py");
-    let (_, names) = text.split_once("_SHARES = {").expect("the set of names");
-    let names = names.split_once('}').expect("its end").0;
-    let names: Vec<&str> = names.split('"').skip(1).step_by(2).collect();
-    assert_eq!(names, SHARES);
 }
 
 fn compared(folders: &[(&str, &RunRecord)]) -> Compared {
