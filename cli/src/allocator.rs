@@ -4,8 +4,7 @@
 //! Invariant: nothing is written before all devices are replayed.
 
 use crate::VERSION;
-use crate::args::Format;
-use crate::output::{Failure, print, print_exact, stem, write_all};
+use crate::output::{Failure, Format, print, print_exact, stem, write_all};
 use crate::typed::{capacity, share};
 use clap::{ArgAction, Args as ClapArgs};
 use std::path::PathBuf;

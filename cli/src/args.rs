@@ -1,8 +1,7 @@
 //! Options that several verbs have. Only what they say; what they mean is worked out elsewhere.
 
 use crate::VERSION;
-use crate::output::Failure;
-pub(crate) use crate::output::Format;
+use crate::output::{Failure, Format};
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{ArgAction, Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;

@@ -3,9 +3,8 @@
 //! What can be typed is here too: its values have no meaning to other commands.
 //! Invariant: nothing is written before the whole trace is read.
 
-use crate::args::Format;
 use crate::block_trace::BlockTraceArgs;
-use crate::output::{Failure, print, print_exact, stem, write_all, written};
+use crate::output::{Failure, Format, print, print_exact, stem, write_all, written};
 use crate::typed::size;
 use crate::{VERSION, progress};
 use clap::{ArgAction, Args};

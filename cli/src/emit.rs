@@ -1,8 +1,8 @@
 //! The files of a run: made, several at a time, and written.
 
-use crate::args::{Common, Format};
+use crate::args::Common;
 use crate::folder::Folder;
-use crate::output::{Failure, written_names};
+use crate::output::{Failure, Format, written_names};
 use crate::{VERSION, what_if};
 use rayon::prelude::*;
 use std::path::PathBuf;

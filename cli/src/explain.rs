@@ -2,9 +2,9 @@
 
 mod switches;
 
-use crate::args::{BoundName, Format, Question};
+use crate::args::{BoundName, Question};
 use crate::folder::Folder;
-use crate::output::{Failure, print, print_exact, written};
+use crate::output::{Failure, Format, print, print_exact, written};
 use crate::runs::{Instead, read_all, seeded, use_threads};
 use crate::{VERSION, progress};
 use clap::Args;

@@ -1,9 +1,8 @@
 //! `hardware`: the shipped machines, and one of them in full and drawn.
 
 use crate::VERSION;
-use crate::args::Format;
 use crate::messages::say_warnings;
-use crate::output::{Failure, print, print_exact, write_all, written};
+use crate::output::{Failure, Format, print, print_exact, write_all, written};
 use clap::{Args as ClapArgs, Subcommand};
 use std::path::{Path, PathBuf};
 use tiersim_input::hardware_file::changed::MachineText;

@@ -11,8 +11,7 @@ mod resolve;
 pub(crate) use options::MemoryArgs;
 
 use crate::VERSION;
-use crate::args::Format;
-use crate::output::{Failure, print, print_exact};
+use crate::output::{Failure, Format, print, print_exact};
 use resolve::{MemoryQuestion, asked};
 use tiersim_models::results::memory_account::Account;
 use tiersim_reports::words::clean;

@@ -2,8 +2,7 @@
 //! which may also be fitted.
 
 use crate::VERSION;
-use crate::args::Format;
-use crate::output::{Failure, print, print_exact, stem, write_all, written};
+use crate::output::{Failure, Format, print, print_exact, stem, write_all, written};
 use clap::{ArgAction, Args};
 use std::path::{Path, PathBuf};
 use tiersim_input::op_table::read_ops;

@@ -1,6 +1,6 @@
 //! `run` and `hints`.
 
-use crate::args::{Common, Format, assignment, scenario};
+use crate::args::{Common, assignment, scenario};
 use crate::asking::each_is_asked;
 use crate::draws::{Asked, DrawArgs};
 use crate::emit::{emit, simulators};
@@ -8,7 +8,7 @@ use crate::folder::Folder;
 use crate::journal::Counted;
 use crate::lints::{deny_machines, warned};
 use crate::messages::say_warnings;
-use crate::output::{Denied, Failure, print, print_as, print_exact, write, write_all};
+use crate::output::{Denied, Failure, Format, print, print_as, print_exact, write, write_all};
 use crate::points::scenarios;
 use crate::progress;
 use crate::replications::ReplicationArgs;

@@ -1,7 +1,6 @@
 //! `scenario`: what ships to start from, by name.
 
-use crate::args::Format;
-use crate::output::{Failure, print, print_exact};
+use crate::output::{Failure, Format, print, print_exact};
 use clap::{Args as ClapArgs, Subcommand};
 use serde_json::json;
 use std::path::{Path, PathBuf};

@@ -6,9 +6,9 @@ mod question;
 mod trials;
 
 use crate::VERSION;
-use crate::args::{Format, Question};
+use crate::args::Question;
 use crate::folder::Folder;
-use crate::output::{Failure, print, print_exact, written};
+use crate::output::{Failure, Format, print, print_exact, written};
 use crate::progress::{self, Progress};
 use clap::Args as ClapArgs;
 use question::{Asking, Sought};

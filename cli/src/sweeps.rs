@@ -4,13 +4,13 @@
 //! shards are put together by the road that a whole sweep takes, so that no file can tell which
 //! way it was made.
 
-use crate::args::{Common, Format, scenario};
+use crate::args::{Common, scenario};
 use crate::draws::{Asked, DrawArgs};
 use crate::emit::emit;
 use crate::folder::Folder;
 use crate::journal::{Checksum, Head, JOURNAL, Known, Points, Taken, note_damaged, read};
 use crate::lints::{deny_machines, warned};
-use crate::output::{Failure, print, print_as, print_exact};
+use crate::output::{Failure, Format, print, print_as, print_exact};
 use crate::replications::ReplicationArgs;
 use crate::runs::{expect_none, named, options, overrides, read_runs, run_one, use_threads};
 use crate::{VERSION, progress};

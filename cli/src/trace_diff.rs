@@ -2,8 +2,7 @@
 
 use crate::VERSION;
 use crate::any_trace::any_trace;
-use crate::args::Format;
-use crate::output::{Failure, print, print_exact};
+use crate::output::{Failure, Format, print, print_exact};
 use clap::Args as ClapArgs;
 use std::path::PathBuf;
 use tiersim_input::trace::diff::{Printed, trace_diff};

@@ -2,9 +2,8 @@
 
 use crate::VERSION;
 use crate::any_trace::device_trace;
-use crate::args::Format;
 use crate::kept::{keeps, keeps_trace};
-use crate::output::{Failure, print, print_exact, write_all, written};
+use crate::output::{Failure, Format, print, print_exact, write_all, written};
 use clap::Args;
 use std::path::{Path, PathBuf};
 use tiersim_input::file_kind::FileKind;

@@ -1,8 +1,7 @@
 //! `trace memory`: what a trace asks of memory under an allocator.
 
 use crate::VERSION;
-use crate::args::Format;
-use crate::output::{Failure, print_as};
+use crate::output::{Failure, Format, print_as};
 use crate::typed::{capacity, share};
 use clap::{Args as ClapArgs, ValueEnum};
 use std::path::PathBuf;

@@ -419,6 +419,7 @@ impl Trace {
     pub fn tokens_per_step(&self) -> u64 {
         u64::from(self.meta.batch) * u64::from(self.meta.sequence)
     }
+
     /// Leaves modules out that neither an object nor an op names, and numbers the others in the
     /// order in which objects and then ops name them: as they are when a trace that was written is
     /// read. So a recording and the folder that is imported from it have the same modules.

@@ -3,7 +3,7 @@
 //! Invariant: a value that nobody typed is absent, so that what does not go together can be
 //! refused.
 
-use crate::args::Format as Output;
+use crate::output::Format as Output;
 use crate::typed::{
     Millionths, attention, checkpointing, count, family, format, kernels, levels, loss, millionths,
     optimizer, optimizer_kernels, packed, place, size, targets, update,
