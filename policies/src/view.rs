@@ -109,6 +109,11 @@ impl<'a> View<'a> {
         self.ledger.free(tier)
     }
 
+    /// Whether no object has room in the tier.
+    pub fn is_empty(&self, tier: TierId) -> bool {
+        self.ledger.held(tier).allocated == Bytes::ZERO
+    }
+
     /// Whether one object of so many bytes can be allocated in the tier.
     pub fn fits(&self, tier: TierId, bytes: Bytes) -> bool {
         self.ledger.fits(tier, bytes, self.op().stream)

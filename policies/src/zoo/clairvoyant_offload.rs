@@ -142,7 +142,7 @@ impl ClairvoyantOffload {
 
     /// The rank of an object in a place: what stays in HBM is needed before all others.
     fn rank_in(&self, object: ObjectId, place: Place) -> u64 {
-        let stays = place != Place::Outside && self.stays[object.index()];
+        let stays = place.is_inside() && self.stays[object.index()];
         if stays { STAYS } else { self.rank(object) }
     }
 
@@ -156,6 +156,7 @@ impl ClairvoyantOffload {
     fn put(&mut self, object: ObjectId, place: Place, view: &View<'_>) {
         let place = match place {
             Place::Alone if !self.is_worth_a_copy(object, view) => Place::Kept,
+            Place::Outside if self.future.is_over(object) => Place::Over,
             place => place,
         };
         self.stock.put(object, place, self.rank_in(object, place));
@@ -281,7 +282,7 @@ impl ClairvoyantOffload {
         for index in 0..self.workload.releases(op).len() {
             let object = self.workload.releases(op)[index];
             self.ends_early(object);
-            let inside = self.stock.take(object).is_some_and(|place| place != Place::Outside);
+            let inside = self.stock.take(object).is_some_and(Place::is_inside);
             if inside {
                 self.estimate.leave(object, view.object(object).bytes);
             }

@@ -167,8 +167,8 @@ impl Recipe for UnifiedMemoryConfig {
 
     fn build(&self, setting: &Setting<'_>) -> Result<Box<dyn Policy>, String> {
         let recency = Recency::new(setting.workload.trace.objects.len());
-        let table = Table::default();
-        Ok(Box::new(UnifiedMemory { config: self.clone(), recency, table }))
+        let (table, met) = (Table::default(), vec![0; setting.workload.trace.objects.len()]);
+        Ok(Box::new(UnifiedMemory { config: self.clone(), recency, table, met }))
     }
 
     fn most_delay(&self, bytes: Bytes) -> Span {
@@ -190,12 +190,16 @@ struct UnifiedMemory {
     config: UnifiedMemoryConfig,
     recency: Recency,
     table: Table,
+    /// By object: the last op, counted from 1, at which it was on the chain.
+    met: Vec<u64>,
 }
 
 impl UnifiedMemory {
     /// Fetches ahead what is `expected`, in order, as long as there is room or can be.
     fn prefetch(&mut self, expected: &[ObjectId], step: &mut Step<'_>) {
         let pre_evict = self.config.ahead.is_some_and(|ahead| ahead.pre_evict);
+        let now = step.view().occurrence() + 1;
+        expected.iter().for_each(|object| self.met[object.index()] = now);
         // What this op creates is spoken for, and what the ops on the chain create.
         let born = step.missing();
         for &object in expected {
@@ -204,7 +208,8 @@ impl UnifiedMemory {
             }
             let need = born + step.bytes(object);
             while pre_evict && !step.has_free(HBM, need) {
-                let others = self.recency.oldest_first().filter(|other| !expected.contains(other));
+                let is_other = |object: &ObjectId| self.met[object.index()] != now;
+                let others = self.recency.oldest_first().filter(is_other);
                 let Some(gone) = evict_one(step, others, &self.config.spill) else { break };
                 self.recency.remove(gone);
             }
@@ -271,7 +276,8 @@ impl Policy for UnifiedMemory {
     }
 
     fn state(&self, _: &View<'_>, out: &mut State) -> bool {
-        remember!(out, self as UnifiedMemory { recency, table } skip { config });
+        // What is on the chain is marked anew at each op.
+        remember!(out, self as UnifiedMemory { recency, table } skip { config, met });
         true
     }
 }

@@ -25,8 +25,8 @@ impl ClairvoyantOffload {
             let Some((rank, object)) = first else { break };
             above = (rank, ObjectId(object.0 + 1));
             let Some(next) = Future::in_sight(rank) else { break };
-            if self.future.next(object, occurrence).is_none() {
-                continue; // it is used no more
+            if self.future.is_over(object) {
+                continue; // replays were left out, and the run ends before its next use
             }
             if self.has_moved(object) || !self.is_true(object, Place::Outside, view) {
                 continue;
@@ -52,10 +52,13 @@ impl ClairvoyantOffload {
     pub(super) fn stage(&mut self, step: &mut Step<'_>) {
         let view = &step.view();
         let occurrence = self.now.occurrence;
+        let Some((&near, behind)) = self.spill.split_first() else { return };
+        if behind.iter().all(|&tier| view.is_empty(tier)) {
+            return;
+        }
         let mut passed = 0;
         let mut above = (0, ObjectId(0));
-        while passed < PASSED_OVER && self.spill.len() > 1 {
-            let near = self.spill[0];
+        while passed < PASSED_OVER {
             let idle = |&from: &TierId| self.begins_in_time(from, near);
             if !self.spill[1..].iter().any(idle) {
                 break;
@@ -64,8 +67,8 @@ impl ClairvoyantOffload {
             let Some((rank, object)) = first else { break };
             above = (rank, ObjectId(object.0 + 1));
             let Some(next) = Future::in_sight(rank) else { break };
-            if self.future.next(object, occurrence).is_none() {
-                continue; // it is used no more
+            if self.future.is_over(object) {
+                continue; // replays were left out, and the run ends before its next use
             }
             let from = self.holder(object, view).filter(|&from| from != near);
             let Some(from) = from.filter(|from| self.spill.contains(from)) else { continue };

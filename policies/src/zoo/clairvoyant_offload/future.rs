@@ -146,6 +146,11 @@ impl Future {
         (uses.next..all).map(occurrence).take_while(known)
     }
 
+    /// Whether an object is used no more, and nothing but its end is to come.
+    pub(super) fn is_over(&self, object: ObjectId) -> bool {
+        self.upcoming(object).is_none()
+    }
+
     fn upcoming(&self, object: ObjectId) -> Option<u64> {
         let uses = &self.objects[object.index()];
         let &(op, _) = uses.ops.get(uses.next)?;

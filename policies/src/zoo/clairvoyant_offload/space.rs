@@ -88,7 +88,7 @@ impl ClairvoyantOffload {
         self.estimate.leave(object, step.bytes(object));
         self.early[object.index()] = None;
         self.moves(object);
-        self.stock.put(object, Place::Outside, self.rank(object));
+        self.put(object, Place::Outside, &step.view());
     }
 
     /// Gives up complete copies that are needed after `rank`, the last first, until `now` bytes are
@@ -286,7 +286,7 @@ impl ClairvoyantOffload {
         self.moves(object);
         self.early[object.index()] = None;
         self.estimate.leave(object, view.object(object).bytes);
-        self.stock.put(object, Place::Outside, self.rank(object));
+        self.put(object, Place::Outside, view);
         if self.holder(object, view).is_some() {
             return Some(Action::Drop { object, tier: HBM });
         }

@@ -15,6 +15,8 @@ use tiersim_models::ids::ObjectId;
 pub(super) enum Place {
     /// Outside HBM only.
     Outside,
+    /// The same, and used no more.
+    Over,
     /// In HBM, with a copy outside.
     Copied,
     /// In HBM only, and worth a copy.
@@ -23,10 +25,17 @@ pub(super) enum Place {
     Kept,
 }
 
+impl Place {
+    /// Whether HBM holds it.
+    pub(super) fn is_inside(self) -> bool {
+        !matches!(self, Place::Outside | Place::Over)
+    }
+}
+
 /// Objects by place and rank of their next use.
 #[derive(Debug)]
 pub(super) struct Stock {
-    sets: [BTreeSet<(u64, ObjectId)>; 4],
+    sets: [BTreeSet<(u64, ObjectId)>; 5],
     of: Vec<Option<(Place, u64)>>,
 }
 

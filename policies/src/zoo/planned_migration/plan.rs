@@ -280,6 +280,12 @@ impl<'a> Draft<'a> {
             if out_from >= back_at || !self.is_allocated(route, index) {
                 continue;
             }
+            // A part of a range removes no more than the whole.
+            if best.as_ref().is_some_and(|(_, Offer { stay, .. })| {
+                stay.out_from <= out_from && back_at <= stay.back_at
+            }) {
+                continue;
+            }
             let gone = self.removable(out_from, back_at, life.bytes);
             if gone == 0 || best.as_ref().is_some_and(|(most, _)| gone <= *most) {
                 continue;
