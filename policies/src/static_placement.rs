@@ -8,6 +8,7 @@
 
 mod rehome;
 mod spill;
+mod window;
 
 use self::spill::Spill;
 use crate::access::{Access, Charge};
@@ -246,8 +247,12 @@ impl StaticPlacement {
         }
         while let Some(&(occurrence, object)) = self.wanted.front() {
             let bytes = view.object(object).bytes;
-            let pointless = occurrence <= now || !view.exists(object) || view.in_hbm(object);
+            // What leaves for this op is not there any more.
+            let pointless = occurrence <= now || !view.exists(object) || step.in_hbm(object);
             if !pointless && !self.prefetched.contains(&object) {
+                if view.in_hbm(object) {
+                    break; // it leaves for this op
+                }
                 let ahead: Bytes = self.staged.iter().map(|&(_, bytes)| bytes).sum();
                 let within = self.prefetch_budget.get() - ahead.get() >= bytes.get();
                 if !step.has_free(HBM, self.born + bytes) || !within {
@@ -276,6 +281,7 @@ impl StaticPlacement {
             let leaving = self.leaving_prefetched(step).or_else(|| self.leaving_resident(step));
             let Some((object, to)) = leaving else { break };
             step.evict(object, HBM, to);
+            self.want_again(object, &view);
         }
     }
 
@@ -323,35 +329,6 @@ impl StaticPlacement {
                 self.homes[object.index()] = home;
             }
             step.expect(object, home);
-        }
-    }
-
-    /// Slides the window: learns the uses of the op that has come into the lookahead.
-    fn look_ahead(&mut self, prefetch_ops: u32, view: &View<'_>) {
-        let window = u64::from(prefetch_ops);
-        let anew = std::mem::take(&mut self.rescan) || view.occurrence() == 0;
-        let first = if anew { 0 } else { window };
-        self.born -= self.births.pop_front().unwrap_or(Bytes::ZERO);
-        if anew {
-            self.births.clear();
-            self.wanted.clear();
-            self.born = Bytes::ZERO;
-        }
-        for ahead in first..=window {
-            let Some(uses) = view.ahead(ahead) else { break };
-            let births = view.births_ahead(ahead).unwrap_or(Bytes::ZERO);
-            self.births.push_back(births);
-            self.born += births;
-            // A resident may yet have to leave, and its uses must be known then.
-            let matters =
-                |object: ObjectId| self.homes[object.index()] != HBM || !self.spill.is_empty();
-            for touched in uses.iter().filter(|touched| matters(touched.object)) {
-                let occurrence = view.occurrence() + ahead;
-                self.needed_until[touched.object.index()] = occurrence;
-                if ahead > 0 {
-                    self.wanted.push_back((occurrence, touched.object));
-                }
-            }
         }
     }
 }
@@ -414,6 +391,7 @@ impl Policy for StaticPlacement {
         let step = &Step::new(view);
         let leaving = self.leaving_prefetched(step).or_else(|| self.leaving_resident(step));
         let (object, to) = leaving?;
+        self.want_again(object, view);
         Some(Action::Evict { object, from: HBM, to })
     }
 

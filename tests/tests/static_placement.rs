@@ -76,3 +76,28 @@ fn looking_ahead_never_fails_where_fetching_on_demand_fits() {
     }
     assert_eq!(compared, 510, "worlds that fit on demand");
 }
+
+/// p leaves for q and comes back under the long op, be its use in the window since before it left.
+#[test]
+fn what_leaves_for_room_is_fetched_ahead_whatever_the_window() {
+    let mut traced = Traced::new();
+    let [p, q, r] = [600, 600, 1].map(|bytes| traced.object(bytes, true));
+    traced.0.modules.push("m".into());
+    for object in [p, q, r] {
+        traced.0.objects[object.index()].module = Some(ModuleId(0));
+    }
+    for (object, span) in [(p, 10), (q, 10), (r, 10_000), (p, 10)] {
+        traced.op(0, 0, Span::from_ps(span), &[(object, Mode::Read)]);
+    }
+    let world = World::recorded(two_tiers(Bytes::new(1_000), law(1, ONE)), traced.0, 1);
+    let end = |prefetch_ops| {
+        let (trace, access) = (&world.workload.trace, Access::Migrate { prefetch_ops });
+        let policy = StaticPlacement::new("placed", trace, vec![TierId(1)], &KINDS, access);
+        world.ends(Box::new(policy)).expect("it fits").last().expect("ops").ps()
+    };
+    let (large, small) = (601, 2);
+    assert_eq!(end(0), 2 * (large + 10) + small + 10_000 + large + 10);
+    for window in [1, 2, 3, 10] {
+        assert_eq!(end(window), 2 * (large + 10) + 10_000 + 10, "{window} ops ahead");
+    }
+}
