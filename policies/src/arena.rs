@@ -122,6 +122,7 @@ impl Arena {
         add_edges(after, &self.barrier, Hazard::Capacity);
         self.held.insert(object, block);
         self.owners.insert(block.at, object);
+        self.meter.allocated(&self.model.stats());
         Ok(())
     }
 

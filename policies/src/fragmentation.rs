@@ -1,6 +1,7 @@
 //! How the memory of a tier was used over a run: what allocators cost.
 //!
-//! Sampled after every op, in planning order. A run has any number of ops and a chart is so wide,
+//! Sampled after every op, in planning order; the most that is held also with every allocation, as
+//! much of it lives within one op. A run has any number of ops and a chart is so wide,
 //! so neighbouring samples are put together; means and extremes are over all of them.
 //! Invariant: figures depend on the plan only, never on when commands end.
 
@@ -26,6 +27,8 @@ pub(crate) struct Meter {
     ops: u64,
     samples: u64,
     in_point: u64,
+    /// The most that was allocated and reserved since the last sample.
+    most: [Bytes; 2],
     external: Share,
     internal: Share,
     total: Share,
@@ -36,7 +39,14 @@ impl Meter {
     pub(crate) fn new(ops: u64) -> Meter {
         let [external, internal, total] = [Share::default(); 3];
         let found = MemoryUse::default();
-        Meter { ops, samples: 0, in_point: 0, external, internal, total, found }
+        let most = [Bytes::ZERO; 2];
+        Meter { ops, samples: 0, in_point: 0, most, external, internal, total, found }
+    }
+
+    /// An object has got memory.
+    pub(crate) fn allocated(&mut self, stats: &Stats) {
+        let [allocated, reserved] = self.most;
+        self.most = [allocated.max(stats.allocated), reserved.max(stats.reserved)];
     }
 
     /// `pieces` are the sizes of all free pieces, asked for once per point.
@@ -52,9 +62,11 @@ impl Meter {
         note(&mut self.internal, internal);
         note(&mut self.total, total);
         let closes = self.closes(moment);
+        self.allocated(stats);
+        let [allocated, reserved] = std::mem::take(&mut self.most);
         let found = &mut self.found;
-        found.peak_allocated = found.peak_allocated.max(stats.allocated);
-        found.peak_reserved = found.peak_reserved.max(stats.reserved);
+        found.peak_allocated = found.peak_allocated.max(allocated);
+        found.peak_reserved = found.peak_reserved.max(reserved);
         if self.in_point == 0 {
             found.series.push(Point::default());
         }
@@ -63,8 +75,8 @@ impl Meter {
         let point = found.series.last_mut().expect("there is a point");
         point.occurrence = moment.occurrence;
         point.step = moment.step;
-        point.allocated = point.allocated.max(stats.allocated);
-        point.reserved = point.reserved.max(stats.reserved);
+        point.allocated = point.allocated.max(allocated);
+        point.reserved = point.reserved.max(reserved);
         point.mean += (external - point.mean) / count;
         point.highest = point.highest.max(external);
         point.internal_mean += (internal - point.internal_mean) / count;
@@ -145,6 +157,19 @@ mod tests {
         assert_eq!(found.total, total, "half of the sum of both, at every op");
         assert_eq!((found.peak_allocated.get(), found.peak_reserved.get()), (40, 41));
         assert_eq!(found.series.len(), 3);
+    }
+
+    #[test]
+    fn what_lives_within_an_op_counts_among_the_most_that_is_held() {
+        let mut meter = Meter::new(2);
+        meter.allocated(&stats(70, 100));
+        meter.allocated(&stats(30, 100));
+        meter.sample(moment(0, 0, false), &stats(10, 100), Vec::new);
+        meter.sample(moment(1, 0, true), &stats(20, 100), Vec::new);
+        let found = meter.found();
+        assert_eq!((found.peak_allocated.get(), found.peak_reserved.get()), (70, 71));
+        let series: Vec<u64> = found.series.iter().map(|point| point.allocated.get()).collect();
+        assert_eq!(series, [70, 20], "of its own op alone");
     }
 
     #[test]

@@ -354,6 +354,28 @@ fn what_is_said_of_memory_is_of_the_steps_of_the_run() {
 }
 
 #[test]
+fn what_lives_within_one_op_is_part_of_the_most_that_is_held() {
+    let mut traced = Traced::new();
+    let kept = traced.object(1 << 20, true);
+    let scratch = traced.object(2 << 20, false);
+    traced.op(0, 0, Span::from_ns(1), &[(kept, Mode::Read)]);
+    traced.op(0, 0, Span::from_ns(1), &[(scratch, Mode::Write)]);
+    traced.op(0, 0, Span::from_ns(1), &[(kept, Mode::Read)]);
+    let world = world_of(traced, 1);
+    for spec in
+        [POOL, AllocatorSpec { model: Model::Buddy(BuddyConfig::default()), compaction: None }]
+    {
+        let mut planner = planner(&world, &[spec]);
+        while planner.plan_next(&mut Vec::new()).expect("it fits") {}
+        let memory = planner.ledger().memory_use(HBM).expect("it is not exact");
+        assert_eq!((memory.peak_allocated, memory.end.allocated), (Bytes::mib(3), Bytes::mib(1)));
+        assert!(memory.peak_reserved >= memory.peak_allocated);
+        let series: Vec<u64> = memory.series.iter().map(|p| p.allocated.get() >> 20).collect();
+        assert_eq!(series, [1, 3, 1]);
+    }
+}
+
+#[test]
 fn an_op_that_the_trace_states_to_come_later_waits_for_that_op_of_its_replay() {
     let mut traced = Traced::new();
     for stream in [0, 0, 0, 1] {
