@@ -80,7 +80,9 @@ fn needless_offload(
     let moved = moved.map(|(channel, bytes)| bytes.get().saturating_sub(anyway(channel)));
     let moved: u128 = moved.map(u128::from).sum();
     let outside = figures.in_place.iter().skip(1).any(|&span| span > Span::ZERO);
-    if !case.hbm_budget.holds(case.baseline_peak) || (moved == 0 && !outside) {
+    // What leaves for pressure leaves because a threshold lies below what would fit.
+    let pressed = case.ran.pressure.as_ref().is_some_and(|pressure| pressure.log.evictions > 0);
+    if !case.hbm_budget.holds(case.baseline_peak) || (moved == 0 && !outside) || pressed {
         return None;
     }
     let budget = match case.hbm_budget {
