@@ -26,9 +26,7 @@ pub(crate) fn target(option: &str, text: &str, format: Format) -> Result<FitTarg
         let remedy = "write 24GiB or gib(24), or a name of `tiersim hardware list`";
         return Err(Failure::Input(format!("{rule} (found {text:?}); {remedy}")));
     }
-    let (_, mut machine) = machine(text)?;
-    // An estimate by the rates that it states, as a run with `time: roofline(...)`.
-    machine.compute.iter_mut().for_each(|compute| compute.op_times = None);
+    let (_, machine) = machine(text)?;
     let rates = rates(&machine, format)?;
     let (name, budget) = (machine.name.clone(), budget(&machine));
     Ok(FitTarget { name, budget, rates, device: machine.compute.map(Shared::own) })
