@@ -64,9 +64,9 @@ pub struct LinkEconomics {
 /// Power and price of the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceEconomics {
-    /// Microwatts while no op runs.
+    /// Microwatts while none of its ops runs.
     pub idle: Option<u64>,
-    /// Microwatts while ops run.
+    /// Microwatts while they run.
     pub active: Option<u64>,
     /// Nanodollars.
     pub price: Option<u64>,

@@ -413,7 +413,7 @@ pub struct Figures {
     pub read: Vec<u128>,
     /// Bytes of objects that ops wrote, by tier.
     pub written: Vec<u128>,
-    /// Time in which at least one op ran, delays of use in place included.
+    /// Time in which at least one op of the device ran, delays of use in place included.
     pub active: Span,
     /// How the memory of tiers was used whose allocator is not exact: by tier, over the whole run.
     pub memory: Vec<(usize, MemoryUse)>,

@@ -176,6 +176,15 @@ pub enum Unit {
     Idle,
 }
 
+impl Unit {
+    /// Whether the device is at work meanwhile; while the host computes or the stream only waits it
+    /// is not.
+    #[inline]
+    pub fn is_of_device(self) -> bool {
+        matches!(self, Unit::Device | Unit::Network(_))
+    }
+}
+
 /// One kernel: the unit of work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Op {

@@ -10,6 +10,8 @@ pub struct Played {
     pub ends: Vec<u64>,
     /// Delay that the policy stated, by op of the run, in picoseconds.
     pub delays: Vec<u64>,
+    /// Time in which an op of the device ran, in picoseconds.
+    pub active: u64,
     /// Copies: before which op of the run they were planned, of which object, from where and to
     /// where.
     pub copies: Vec<(usize, u32, TierId, TierId)>,
@@ -47,5 +49,6 @@ pub fn play(world: &World, policy: Box<dyn Policy>) -> Result<Played, PlanError>
             ends[op as usize] = at.ps();
         }
     }
-    Ok(Played { ends, delays, copies, counts: planner.counts(), used })
+    let active = machine.so_far().active.ps();
+    Ok(Played { ends, delays, active, copies, counts: planner.counts(), used })
 }

@@ -37,10 +37,13 @@ fn machine(hardware: &Hardware, number: u64) -> Hardware {
     machine
 }
 
-/// A drawn workload, all of it on the device and free to start.
+/// A drawn workload, free to start and all of it on the device, which waits now and then.
 fn workload(trial: &Trial) -> Workload {
     let mut trace = trial.workload.trace.clone();
-    trace.ops.iter_mut().for_each(|op| (op.unit, op.release) = (Unit::Device, None));
+    for (at, op) in trace.ops.iter_mut().enumerate() {
+        let unit = if at % 5 == 3 { Unit::Idle } else { Unit::Device };
+        (op.unit, op.release) = (unit, None);
+    }
     trace.uses.iter_mut().for_each(|used| used.part = None);
     Workload::new(trace)
 }

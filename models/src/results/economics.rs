@@ -1,7 +1,7 @@
 //! What a step takes in energy, and what the machine of a case costs.
 //!
 //! ```text
-//! E = device idle x T + (device active - idle) x time in which ops run
+//! E = device idle x T + (device active - idle) x time in which its ops run
 //!   + host power x T + tiers' standing power x T
 //!   + for each tier (bits read x pJ/bit + bits written x pJ/bit) + for each link (bits carried x pJ/bit)
 //! ```
@@ -211,7 +211,7 @@ fn energy(hardware: &Hardware, capacities: &[Capacity], figures: &Figures) -> En
     let economics = &hardware.economics;
     let device = &economics.device;
     ledger.add("compute.idle".into(), device.idle.map(|power| over(power.into())));
-    // What it draws more while ops run; without `idle` nobody can say how much that is.
+    // What it draws more while its ops run; without `idle` nobody can say how much that is.
     if device.active.is_none() || device.idle.is_some() {
         let more = device.active.zip(device.idle).map(|(active, idle)| active - idle);
         ledger.add("compute.active".into(), more.map(|power| u128::from(power) * active));

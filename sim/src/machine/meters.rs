@@ -41,7 +41,7 @@ pub struct Meters {
     pub read: Vec<u128>,
     /// Bytes of objects that ops wrote, by tier.
     pub written: Vec<u128>,
-    /// Time in which at least one op ran, up to the last start or end of one.
+    /// Time in which at least one op of the device ran, up to the last start or end of one.
     pub active: Span,
     /// How the steps that have ended are made up along their critical paths.
     pub split: Split,
@@ -93,19 +93,14 @@ impl Meters {
         moved.chain(spans).max().unwrap_or(0)
     }
 
-    /// An op starts.
-    pub(crate) fn op_starts(&mut self, now: Time) {
+    /// An op starts: one of the device, or of the host or a wait, which leave the device idle.
+    pub(crate) fn op_starts(&mut self, now: Time, of_device: bool) {
         self.count_to(now);
-        self.running += 1;
+        self.running += u32::from(of_device);
     }
 
-    /// An op ends that used these objects, of these bytes.
-    pub(crate) fn op_ends(
-        &mut self,
-        now: Time,
-        touches: impl Iterator<Item = (ObjectAccess, Bytes)>,
-    ) {
-        self.op_stops(now);
+    /// An op has used these objects, of these bytes.
+    pub(crate) fn uses(&mut self, touches: impl Iterator<Item = (ObjectAccess, Bytes)>) {
         for (touch, bytes) in touches {
             let (tier, bytes) = (touch.tier.index(), u128::from(bytes.get()));
             if touch.mode.reads() {
@@ -118,9 +113,9 @@ impl Meters {
     }
 
     /// An op ends, whatever it used.
-    pub(crate) fn op_stops(&mut self, now: Time) {
+    pub(crate) fn op_stops(&mut self, now: Time, of_device: bool) {
         self.count_to(now);
-        self.running -= 1;
+        self.running -= u32::from(of_device);
     }
 
     /// Counts once more, `times` over, what was counted since `start`. What is held is the same,

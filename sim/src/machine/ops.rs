@@ -50,7 +50,7 @@ impl<'a> SimMachine<'a> {
             let under_way = |ticket| self.entries.under_way(ticket);
             let stall = |channel: usize, span| self.meters.stall[self.ranks.kind(channel)] += span;
             self.blame.charge((idle_since, now), cause, under_way, stall);
-            self.meters.op_starts(now);
+            self.meters.op_starts(now, self.is_of_device(ticket));
         }
         self.begin(ticket, cause)?;
         let Work::Compute { occurrence, delay, allocating, .. } =
@@ -96,12 +96,13 @@ impl<'a> SimMachine<'a> {
     pub(super) fn count(&mut self, ticket: Ticket, in_place: &[(usize, Span)]) {
         let (now, entry) = (self.engine.now(), self.entries.get(ticket));
         if let Work::Compute { ref touches, delay, .. } = entry.command.work {
+            self.meters.op_stops(now, self.is_of_device(ticket));
             self.meters.compute += entry.compute;
             self.meters.delay += delay;
             self.meters.allocating += entry.allocating;
             let objects = &self.workload.trace.objects;
             let used = touches.iter().map(|touch| (*touch, objects[touch.object.index()].bytes));
-            self.meters.op_ends(now, used);
+            self.meters.uses(used);
             in_place.iter().for_each(|&(tier, span)| self.meters.in_place[tier] += span);
         }
         for room in &entry.command.frees {

@@ -164,6 +164,11 @@ impl SimMachine<'_> {
         all
     }
 
+    /// Whether what an entry runs keeps the device at work.
+    pub(super) fn is_of_device(&self, entry: Ticket) -> bool {
+        self.op(entry).is_some_and(|op| op.unit.is_of_device())
+    }
+
     /// What an op pays for use in place by the laws of tiers, in the order of its charges; one of
     /// the host for memory beyond DRAM.
     pub(super) fn by_law(&self, ticket: Ticket) -> SmallVec<[(usize, Span); 4]> {

@@ -38,8 +38,22 @@ fn an_optimizer_on_the_host_copies_gradients_there_and_weights_back() {
     assert!(played.used[1].iter().all(|&(_, tier)| tier == DRAM));
     // 100 + 10 of forward and backward, 100 out, 1000 on the host, 100 in, 10.
     assert_eq!(played.ends, [110, 1210, 1320]);
+    assert_eq!(played.active, 20, "the device rests while the host computes and copies go");
     // The gradient's birth is no use, and nothing that the host does counts.
     assert_eq!((played.counts.hits, played.counts.misses), (0, 2));
+}
+
+#[test]
+fn the_device_is_at_work_while_its_own_ops_run_and_at_no_other_time() {
+    let mut traced = Traced::new();
+    let object = traced.object(100, false);
+    let ops = [(Unit::Device, 10), (Unit::Idle, 300), (Unit::Cpu, 1000), (Unit::Device, 7)];
+    for (unit, ps) in ops {
+        let mode = if unit == Unit::Idle { Mode::Read } else { Mode::Write };
+        op(&mut traced, unit, ps, &[(object, mode)]);
+    }
+    let played = play(&machine(100, 100, PLENTY), &Workload::new(traced.0), &lru(), 3).unwrap();
+    assert_eq!(played.active, 3 * 17);
 }
 
 #[test]

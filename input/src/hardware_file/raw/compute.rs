@@ -28,9 +28,9 @@ pub(crate) struct RawCompute {
     pub(crate) efficiency: Option<RawEfficiency>,
     /// What its kernels take by measurement: see [Op times of a device](#op-times-of-a-device).
     pub(crate) op_times: Option<RawOpTimesOf>,
-    /// What it draws while no op runs, and while ops run: see [Power and price](#power-and-price).
+    /// What it draws while no op of it runs, and while some do: see [Power and price](#power-and-price).
     pub(crate) idle: Option<Sourced<Power>>,
-    /// What it draws while no op runs, and while ops run: see [Power and price](#power-and-price).
+    /// What it draws while no op of it runs, and while some do: see [Power and price](#power-and-price).
     pub(crate) active: Option<Sourced<Power>>,
     /// Of the device.
     pub(crate) price: Option<Sourced<Price>>,

@@ -7,6 +7,7 @@ use super::digest::{Used, What};
 use super::{Cell, Due, Ended, Loaded, MEMORY, MOST_STREAMS, NONE, Plain, Stream};
 use crate::machine::{Fault, timeline};
 use std::mem::replace;
+use tiersim_models::results::PathPart;
 use tiersim_models::units::{Span, Time};
 
 impl Plain<'_> {
@@ -93,12 +94,12 @@ impl Plain<'_> {
         let idle_since = stream.idle_since;
         self.cells[ticket as usize].before = self.last;
         self.charge(idle_since, cause);
-        self.meters.op_starts(self.now);
         let (part, at) = self.part(ticket);
         self.begin(ticket, cause, (part, at));
         let digest = &self.loaded[part].digest;
         let step = digest.step(at);
-        let What::Op { occurrence, .. } = step.what else { unreachable!("streams run ops") };
+        let What::Op { occurrence, own, .. } = step.what else { unreachable!("streams run ops") };
+        self.meters.op_starts(self.now, own != PathPart::Bubble);
         let compute = self.computes(occurrence, step.op);
         let mut span = compute + step.delay;
         for &(tier, bytes) in digest.charges(at) {
@@ -193,10 +194,10 @@ impl Plain<'_> {
         cell.ended = true;
         let (mut stream, mut op) = (None, None);
         match step.what {
-            What::Op { occurrence, stream: own, .. } => {
+            What::Op { occurrence, stream: own, own: part, .. } => {
                 self.meters.compute += self.streams[usize::from(own)].compute;
                 self.meters.delay += step.delay;
-                self.meters.op_stops(now);
+                self.meters.op_stops(now, part != PathPart::Bubble);
                 for &Used { tier, read, written } in digest.used(at) {
                     self.meters.read[tier] += read;
                     self.meters.written[tier] += written;
