@@ -4,6 +4,8 @@
 //! The charts of a design review: which case is the quickest for its money, or for its energy. A
 //! case is charged for what it uses, which is the device, the host, and of each tier the most bytes
 //! that it ever holds: budgets that a policy leaves empty are no cost of that policy.
+//! Energy and price are one device's. Against tokens, which are all devices' work, and among cases
+//! of several numbers of devices they are those of all of a case's devices, and the axis says so.
 //! Cases that ran out of memory have no step and are counted in a note; emulated cases are
 //! series of their own and never on the front.
 //! Invariant: a chart is made only if every case that ran has its figure, and figures differ: half
@@ -20,9 +22,9 @@ use crate::style::MOST_JOINED;
 use crate::words::{clean, count, short_fingerprint};
 use crate::xy::{Axis, Marks, Reference, ReferenceKind, Series, XyChart};
 use std::collections::BTreeMap;
-use tiersim_models::results::RunRecord;
 use tiersim_models::results::economics::CaseEconomics;
 use tiersim_models::results::uncertainty::{Band, DrawnCase};
+use tiersim_models::results::{CaseRecord, Conditions, RunRecord};
 use tiersim_models::units::shown::of_times;
 
 /// Steps that differ by more are drawn on a logarithmic axis.
@@ -57,7 +59,7 @@ pub(crate) const FIGURES: [Figure; 2] = [
     Figure {
         title: "energy",
         line: "energy",
-        axis: "energy of a",
+        axis: "energy of a ",
         unit: "J",
         front: "front: none is both thriftier and quicker",
         of_step: true,
@@ -65,6 +67,38 @@ pub(crate) const FIGURES: [Figure; 2] = [
         drawn: |of| of.joules,
     },
 ];
+
+impl Figure {
+    /// That of a case.
+    fn of(&self, record: &RunRecord, measure: Measure, case: &CaseRecord) -> Option<f64> {
+        let one = (self.of)(&case.economics)?;
+        Some(self.scaled(record, measure, record.of(case), one))
+    }
+
+    /// What one device takes or costs, as the axis has it.
+    fn scaled(&self, record: &RunRecord, measure: Measure, on: &Conditions, one: f64) -> f64 {
+        let amount = if self.is_of_all(record, measure) { on.of_all(one) } else { one };
+        if self.of_step { amount / measure.parts(on) as f64 } else { amount }
+    }
+
+    /// Whether it is one of all devices of a case.
+    fn is_of_all(&self, record: &RunRecord, measure: Measure) -> bool {
+        let per_token = self.of_step && measure == Measure::Token;
+        per_token || record.common(|on| on.devices).is_none()
+    }
+
+    /// The name of the axis, which says of how many devices it is where there are several.
+    fn axis(&self, record: &RunRecord, measure: Measure) -> String {
+        let part = if self.of_step { measure.part() } else { "" };
+        let whose = match record.common(|on| on.devices.max(1)) {
+            Some(1) => String::new(),
+            Some(all) if self.is_of_all(record, measure) => format!(", all {all} devices"),
+            Some(all) => format!(", one device of {all}"),
+            None => ", all devices of a case".to_owned(),
+        };
+        format!("{}{part}{whose}", self.axis)
+    }
+}
 
 /// Every measure against each of them.
 pub(crate) fn charts(record: &RunRecord, made: Made<'_>) -> Charts {
@@ -92,8 +126,7 @@ pub(crate) fn against<'a>(
     let (mut paying, mut bounds, mut places) = (Vec::new(), Vec::new(), BTreeMap::new());
     for point in &points.done {
         let case = &record.results[point.case];
-        let steps = if figure.of_step { measure.parts(record.of(case)) } else { 1 } as f64;
-        let place = ((figure.of)(&case.economics)? / steps, point.step as f64 / ps);
+        let place = (figure.of(record, measure, case)?, point.step as f64 / ps);
         if !point.emulated {
             paying.push(place);
             bounds.push((place.0, own_bound(record, measure, point) as f64 / ps));
@@ -105,7 +138,7 @@ pub(crate) fn against<'a>(
         }
         xy.series[at].points.push(place);
         if points.done.len() <= MOST_JOINED {
-            bars(&mut xy, (figure, record, point), place, (steps, ps));
+            bars(&mut xy, (figure, record, measure), point, place, ps);
         }
     }
     let first = xy.series.first()?.points[0].0;
@@ -137,11 +170,7 @@ pub(crate) fn against<'a>(
     let log = steps.iter().copied().fold(0.0, f64::max) > MOST_LINEAR * least;
     xy.title = format!("{}: {} against {}", clean(&record.scenario), measure.title(), figure.title);
     xy.notes = notes(record, made.version, figure, points.oom.len());
-    let axis = match figure.of_step {
-        true => format!("{} {}", figure.axis, measure.part()),
-        false => figure.axis.to_owned(),
-    };
-    xy.x = Axis::linear(&axis, figure.unit);
+    xy.x = Axis::linear(&figure.axis(record, measure), figure.unit);
     xy.y = Axis { log, ..Axis::linear(measure.words(), unit) };
     Some(xy.styled(made.style))
 }
@@ -149,15 +178,18 @@ pub(crate) fn against<'a>(
 /// Where a point is in draws: of its time, and of its figure where that differs.
 fn bars(
     xy: &mut XyChart,
-    (figure, record, point): (&Figure, &RunRecord, &Point),
+    (figure, record, measure): (&Figure, &RunRecord, Measure),
+    point: &Point,
     at: (f64, f64),
-    (steps, ps): (f64, f64),
+    ps: f64,
 ) {
     let (Some(of), Some(reach)) = (&record.uncertainty, point.reach) else { return };
     let label = &xy.looks[point.series];
     let [low, high] = reach.step.map(|end| end as f64 / ps);
     let mut bars = vec![(label.clone(), [(at.0, low), (at.0, high)])];
-    let band = of.band(point.case, |of| Some((figure.drawn)(of)? / steps));
+    let on = record.of(&record.results[point.case]);
+    let band =
+        of.band(point.case, |of| Some(figure.scaled(record, measure, on, (figure.drawn)(of)?)));
     if let Some(Band { p5, p95, .. }) = band.filter(|band| band.p95 > band.p5) {
         bars.push((label.clone(), [(p5, at.1), (p95, at.1)]));
     }
@@ -201,7 +233,7 @@ fn notes(record: &RunRecord, version: &str, figure: &Figure, oom: usize) -> Vec<
 mod tests {
     use super::*;
     use crate::common;
-    use tiersim_models::results::economics::{Contribution, Cost};
+    use tiersim_models::results::economics::{Contribution, Cost, Energy};
 
     fn priced() -> RunRecord {
         let mut record = common::training();
@@ -220,6 +252,52 @@ mod tests {
         let points = vec![(3.0, 1.0), (1.0, 5.0), (2.0, 5.0), (2.0, 3.0), (4.0, 1.0), (5.0, 0.5)];
         assert_eq!(front(points), [(1.0, 5.0), (2.0, 3.0), (3.0, 1.0), (5.0, 0.5)]);
         assert_eq!(front(Vec::new()), []);
+    }
+
+    /// Energies, prices and devices of two cases that do the same for each token.
+    fn of_devices(devices: [u64; 2], tokens: [u64; 2]) -> RunRecord {
+        let mut record = common::training();
+        record.results.truncate(2);
+        let base = record.base().clone();
+        for (at, (devices, tokens)) in devices.into_iter().zip(tokens).enumerate() {
+            let on = Conditions { devices, tokens_per_step: tokens, ..base.clone() };
+            let index = record.conditions.len();
+            record.conditions.push(on);
+            let case = &mut record.results[at];
+            case.conditions = index;
+            let amount = 3_000_000_000_000_000_000 + at as u128;
+            let part = |amount| vec![Contribution { name: "x".to_owned().into(), amount }];
+            let energy = Energy { parts: part(amount), steps: 1, ..Energy::default() };
+            case.economics.energy = Some(energy);
+            case.economics.used = Some(Cost { parts: part(amount), ..Cost::default() }.into());
+        }
+        record
+    }
+
+    #[test]
+    fn against_tokens_and_among_numbers_of_devices_all_of_them_count() {
+        let [cost, energy] = &FIGURES;
+        let (step, token) = (Measure::Step, Measure::Token);
+        let of = |figure: &Figure, record: &RunRecord, measure, case: usize| {
+            figure.of(record, measure, &record.results[case]).expect("it has one")
+        };
+        let near =
+            |found: f64, wanted: f64| assert!((found / wanted - 1.0).abs() < 1e-9, "{found}");
+        // Four devices take four times the joules of one for the tokens of all four.
+        let several = of_devices([1, 4], [8192, 32_768]);
+        near(of(energy, &several, token, 0), 3.0 / 8192.0);
+        near(of(energy, &several, token, 1), 4.0 * 3.0 / 32_768.0);
+        near(of(cost, &several, token, 1), 4.0 * 3e9);
+        near(of(energy, &several, step, 1), 12.0);
+        assert_eq!(energy.axis(&several, token), "energy of a token, all devices of a case");
+        // Of cases of as many devices one stands for all, but for a token.
+        let alike = of_devices([4, 4], [8192, 32_768]);
+        near(of(cost, &alike, token, 1), 3e9);
+        near(of(energy, &alike, step, 1), 3.0);
+        near(of(energy, &alike, token, 1), 4.0 * 3.0 / 32_768.0);
+        assert_eq!(energy.axis(&alike, step), "energy of a step, one device of 4");
+        assert_eq!(energy.axis(&alike, token), "energy of a token, all 4 devices");
+        assert_eq!(energy.axis(&of_devices([1, 1], [1, 2]), token), "energy of a token");
     }
 
     #[test]

@@ -130,7 +130,8 @@ fn details(record: &RunRecord, version: &str, width: usize, out: &mut String) {
     line("hardware", &each(record, |on| on.hardware.to_string()));
     line("workload", &each(record, |on| on.workload.to_string()));
     line("op time", &each(record, |on| on.op_time.to_string()));
-    if let Some(scope) = scope(record.base().devices) {
+    let devices = each(record, |on| on.devices.max(1).to_string());
+    if let Some(scope) = scope(&devices) {
         line("devices", &scope);
     }
     let baseline = spread(record, |on| on.baseline.mean_step());
@@ -150,10 +151,10 @@ fn details(record: &RunRecord, version: &str, width: usize, out: &mut String) {
     line("run", &format!("{print}, tiersim {version}"));
 }
 
-/// What figures are of, where a job has several devices.
-pub(crate) fn scope(devices: u64) -> Option<String> {
+/// What figures are of, where a job has several devices, or cases have so many.
+pub(crate) fn scope(devices: &str) -> Option<String> {
     let words = "work per second is of all together, every other figure of one of them";
-    (devices > 1).then(|| format!("{devices}: {words}"))
+    (devices != "1").then(|| format!("{devices}: {words}"))
 }
 
 /// A time of the conditions; of several the least and the greatest.
@@ -273,5 +274,5 @@ fn say_why(
 
 /// How wide the column of labels is.
 fn longest(labels: &[String]) -> usize {
-    labels.iter().map(|label| label.chars().count()).max().unwrap_or(0).max(4)
+    labels.iter().map(|label| crate::wide::columns(label)).max().unwrap_or(0).max(4)
 }

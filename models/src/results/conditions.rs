@@ -30,7 +30,8 @@ pub struct Conditions {
     pub assumed_numbers: usize,
     /// Tokens that one step processes.
     pub tokens_per_step: u64,
-    /// Devices that these tokens are of together; every other figure is one device's.
+    /// Devices that these tokens are of together; every other figure is one device's, also what it
+    /// takes and costs: [`Conditions::of_all`].
     pub devices: u64,
     /// Whether nobody knows how many tokens a step has, so that a step counts as one.
     pub counts_steps: bool,
@@ -53,6 +54,12 @@ impl Conditions {
         workload.share(&other.workload);
         op_time.share(&other.op_time);
         baseline.share(&other.baseline);
+    }
+
+    /// What all devices take or cost together where one takes or costs so much. Whatever is held
+    /// against tokens, or against cases of another number of devices, is this.
+    pub fn of_all(&self, one: f64) -> f64 {
+        one * self.devices.max(1) as f64
     }
 
     /// What work per second is counted in.

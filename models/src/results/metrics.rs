@@ -23,9 +23,9 @@ pub const METRICS: [(&str, &str, &str); 16] = [
     ("ttft_p95", "ms", "its 95th percentile"),
     ("tpot", "ms", "mean time per further token"),
     ("tpot_p95", "ms", "its 95th percentile"),
-    ("energy_j", "J", "energy of a mean step"),
-    ("cost_usd", "USD", "price of the machine"),
-    ("tokens_per_usd", "tokens/USD", "tokens in four years over the price of the machine"),
+    ("energy_j", "J", "energy of a mean step, of one device"),
+    ("cost_usd", "USD", "price of the machine, one device's part"),
+    ("tokens_per_usd", "tokens/USD", "tokens in four years over the price of all devices"),
     ("peak_gib", "GiB", "most bytes ever held in the first tier"),
 ];
 
@@ -85,7 +85,7 @@ pub fn metric(record: &RunRecord, case: &CaseRecord, name: &str) -> Result<f64, 
         "tpot_p95" => served(super::ServingFigures::per_token_ms, |spread| spread.p95)?,
         "energy_j" => joules(case)?,
         "cost_usd" => cost()?,
-        "tokens_per_usd" => tokens()? * LIFETIME_S / cost()?,
+        "tokens_per_usd" => tokens()? * LIFETIME_S / record.of(case).of_all(cost()?),
         "peak_gib" => peak(figures),
         _ => return Err(format!("there is no metric `{name}`")),
     };

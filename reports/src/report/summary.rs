@@ -138,6 +138,9 @@ pub(crate) struct Case {
     pub(crate) hardware: String,
     pub(super) workload: String,
     pub(super) op_time: String,
+    /// Files of earlier versions do not say it.
+    #[serde(default)]
+    pub(super) devices: u64,
     /// All that the file says of it.
     #[serde(skip)]
     pub(crate) all: Named,
@@ -186,7 +189,7 @@ pub(super) struct OutOfMemory {
 pub(super) struct Serving {
     pub(super) ttft_ms: Spread,
     pub(super) tpot_ms: Spread,
-    latency_ms: Spread,
+    pub(super) latency_ms: Spread,
     pub(super) queued_ms: Spread,
     pub(super) kv_hit_ratio: Option<f64>,
 }
@@ -262,7 +265,7 @@ impl Summary {
             let key = |case: &Case| (case.oom, case.emulated, case.rank.unwrap_or(u64::MAX));
             let unranked = || match one.rank {
                 Some(_) => Ordering::Equal,
-                None => self.cost(one).total_cmp(&self.cost(other)),
+                None => self.cost_ms(one).total_cmp(&self.cost_ms(other)),
             };
             key(one).cmp(&key(other)).then_with(unranked).then(a.cmp(&b))
         });
@@ -270,14 +273,20 @@ impl Summary {
     }
 
     /// What a case is ranked by, as the file says; what files of earlier versions have is the step.
-    fn cost(&self, case: &Case) -> f64 {
-        let is = |measure: Measure| self.ranked_by == measure.words();
-        let cost = match () {
-            () if is(Measure::Token) => {
-                case.throughput.as_ref().and_then(|of| of.value).map(f64::recip)
+    pub(crate) fn measure(&self) -> Measure {
+        let of = [Measure::Token, Measure::Latency];
+        of.into_iter().find(|of| self.ranked_by == of.words()).unwrap_or(Measure::Step)
+    }
+
+    /// That in milliseconds.
+    pub(crate) fn cost_ms(&self, case: &Case) -> f64 {
+        let cost = match self.measure() {
+            Measure::Token => {
+                let rate = case.throughput.as_ref().and_then(|of| of.value);
+                rate.map(|per_second| 1e3 / per_second)
             }
-            () if is(Measure::Latency) => case.serving.as_ref().and_then(|of| of.latency_ms.mean),
-            () => case.step(),
+            Measure::Latency => case.serving.as_ref().and_then(|of| of.latency_ms.mean),
+            _ => case.step(),
         };
         cost.unwrap_or(f64::INFINITY)
     }
@@ -312,6 +321,16 @@ impl Case {
     pub(super) fn peak_hbm(&self) -> Option<(&str, f64)> {
         let (name, bytes) = self.peak_bytes.as_ref()?.iter().next()?;
         Some((name, bytes.as_f64()?))
+    }
+
+    /// Its label with these, unless it says so itself.
+    pub(crate) fn called(&self) -> String {
+        let marks = self.marks().into_iter().filter(|mark| !self.label.contains(mark));
+        let marks: Vec<&str> = marks.collect();
+        match marks.is_empty() {
+            true => self.label.clone(),
+            false => format!("{} ({})", self.label, marks.join(", ")),
+        }
     }
 
     /// What a reader must know before comparing it.
