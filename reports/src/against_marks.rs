@@ -11,6 +11,7 @@ use crate::against::{Against, HeldAgainst, own_bound};
 use crate::canvas::{Canvas, Color, Rect};
 use crate::frame::Entry;
 use crate::plot::Plot;
+use crate::scale::Scale;
 use crate::style::{self, MOST_JOINED, MOST_LABELS};
 use tiersim_models::units::{Bytes, Span};
 
@@ -119,19 +120,24 @@ pub(crate) fn own_marks(canvas: &mut Canvas, plot: &Plot) -> Vec<Stretch> {
 
 /// Draws the curve; gives its stretches, which labels had better not cover.
 pub(crate) fn curve(canvas: &mut Canvas, plot: &Plot) -> Vec<Stretch> {
-    let area = plot.data();
-    let place = |&(bytes, step): &(Bytes, Span)| {
-        (plot.x.at(bytes.get() as f64 / plot.memory.1), plot.y.at(step.ps() as f64 / plot.time.1))
+    let value = |&(bytes, step): &(Bytes, Span)| {
+        (bytes.get() as f64 / plot.memory.1, step.ps() as f64 / plot.time.1)
     };
-    let points: Vec<(f64, f64)> = plot.against.curve.iter().map(place).collect();
-    let stretches: Vec<Stretch> = stairs(&points, area.right)
-        .windows(2)
-        .filter_map(|ends| within(area, ends[0], ends[1]))
-        .collect();
+    let values: Vec<(f64, f64)> = plot.against.curve.iter().map(value).collect();
+    let stretches = seen(&values, (&plot.x, &plot.y), plot.data());
     for &(from, to) in &stretches {
         canvas.dashed(&[from, to], style::SOFT_INK, WIDTH, DASHES);
     }
     stretches
+}
+
+/// What of the stairs through these values is inside. Values beyond the axes are beyond the frame:
+/// moved to its edge they would be steps there that nobody ever takes.
+fn seen(values: &[(f64, f64)], (x, y): (&Scale, &Scale), area: Rect) -> Vec<Stretch> {
+    let points: Vec<_> =
+        values.iter().map(|value| (x.beyond(value.0), y.beyond(value.1))).collect();
+    let corners = stairs(&points, area.right);
+    corners.windows(2).filter_map(|ends| within(area, ends[0], ends[1])).collect()
 }
 
 /// The corners of the stairs, from the least memory to the right edge.
@@ -163,14 +169,36 @@ fn within(area: Rect, from: (f64, f64), to: (f64, f64)) -> Option<Stretch> {
 
 #[cfg(test)]
 mod tests {
-    use super::{stairs, within};
+    use super::{seen, stairs, within};
     use crate::canvas::Rect;
+    use crate::scale::Scale;
 
     #[test]
     fn between_two_points_the_lower_bound_holds() {
         let corners = stairs(&[(10.0, 50.0), (20.0, 70.0), (30.0, 70.0)], 40.0);
         let expected = [(10.0, 50.0), (10.0, 70.0), (30.0, 70.0), (40.0, 70.0)];
         assert_eq!(corners, expected);
+    }
+
+    #[test]
+    fn the_curve_ends_level_where_the_axis_ends_before_it() {
+        let area = Rect::new(0.0, 0.0, 100.0, 100.0);
+        // From 0 to 10 and from 0 to 10: ten pixels for each, upwards.
+        let x = Scale::linear(&[0.0, 10.0], 0.0, area.left, area.right);
+        let y = Scale::linear(&[0.0, 10.0], 0.0, area.bottom, area.top);
+        let values = [(-3.0, 20.0), (-1.0, 9.0), (4.0, 8.0), (12.0, 6.0), (20.0, 1.0)];
+        let found = seen(&values, (&x, &y), area);
+        let expected = [
+            ((0.0, 20.0), (40.0, 20.0)),
+            ((40.0, 20.0), (40.0, 40.0)),
+            ((40.0, 40.0), (100.0, 40.0)),
+        ];
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        let same = |(a, b): (&super::Stretch, &super::Stretch)| {
+            near(a.0.0, b.0.0) && near(a.0.1, b.0.1) && near(a.1.0, b.1.0) && near(a.1.1, b.1.1)
+        };
+        let is_same = found.len() == expected.len() && found.iter().zip(&expected).all(same);
+        assert!(is_same, "{found:?}");
     }
 
     #[test]

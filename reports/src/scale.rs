@@ -76,7 +76,11 @@ impl Scale {
 
     /// Where `value` is between the ends, 0 to 1.
     pub(crate) fn share(&self, value: f64) -> f64 {
-        let value = value.clamp(self.lo, self.hi);
+        self.share_beyond(value.clamp(self.lo, self.hi))
+    }
+
+    /// The same of a value that may be beyond the ends, below 0 or above 1 then.
+    fn share_beyond(&self, value: f64) -> f64 {
         if self.log {
             (value / self.lo).ln() / (self.hi / self.lo).ln()
         } else {
@@ -115,6 +119,11 @@ impl Scale {
     /// The pixel of `value`.
     pub(crate) fn at(&self, value: f64) -> f64 {
         self.from + (self.to - self.from) * self.share(value)
+    }
+
+    /// Where the pixel of `value` would be, also outside the axis: for lines that are cut at the frame.
+    pub(crate) fn beyond(&self, value: f64) -> f64 {
+        self.from + (self.to - self.from) * self.share_beyond(value)
     }
 
     /// About `wanted` round values with their labels.
