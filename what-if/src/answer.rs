@@ -18,6 +18,8 @@ pub struct Answer {
     pub command: String,
     /// In the scenario's order.
     pub cases: Vec<CaseAnswer>,
+    /// What the lint says of the machine as it is set and not of the scenario's own.
+    pub warnings: Vec<String>,
 }
 
 /// One case.

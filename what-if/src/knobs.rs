@@ -43,11 +43,20 @@ pub struct Stop {
     pub set: Vec<Set>,
 }
 
+/// What can be turned of a scenario.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Knobs {
+    /// The first of them.
+    pub knobs: Vec<Knob>,
+    /// How many more there are, which a page has no room for.
+    pub beyond: usize,
+}
+
 /// The knobs of a scenario: of its machine, then of its cases.
 ///
 /// # Errors
 /// In words, if its file cannot be read.
-pub fn knobs(ready: &Ready) -> Result<Vec<Knob>, String> {
+pub fn knobs(ready: &Ready) -> Result<Knobs, String> {
     let machine = &ready.scenario.hardware;
     let wanted = |path: &str| {
         let link = path.starts_with("hardware.links.");
@@ -91,8 +100,9 @@ pub fn knobs(ready: &Ready) -> Result<Vec<Knob>, String> {
             None => knob(group, name, &number.path, &number.value),
         });
     }
+    let beyond = all.len().saturating_sub(MOST_KNOBS);
     all.truncate(MOST_KNOBS);
-    Ok(all)
+    Ok(Knobs { knobs: all, beyond })
 }
 
 /// The case's place in the file, and the path within it, of what can be turned there.

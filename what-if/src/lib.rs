@@ -21,7 +21,7 @@ mod session;
 pub use answer::{Answer, CaseAnswer, Figure};
 pub use bundle::{Bundle, MOST_BYTES};
 pub use gather::gather;
-pub use knobs::{Knob, Stop, knobs};
+pub use knobs::{Knob, Knobs, Stop, knobs};
 pub use module::{bare, checked, stamped};
 pub use packed::packed;
 pub use session::{Part, Ready, Refusal, Session};

@@ -9,7 +9,7 @@
 
 #![allow(unsafe_code, reason = "names that a page can call are attributes which count as unsafe")]
 
-use crate::{Bundle, Knob, Part, Ready, Session, Set, VERSION, knobs};
+use crate::{Bundle, Knobs, Part, Ready, Session, Set, VERSION, knobs};
 use serde::Serialize;
 use std::cell::RefCell;
 use std::panic;
@@ -80,7 +80,8 @@ extern "C" fn fault() -> usize {
 #[derive(Serialize)]
 struct Loaded {
     tiersim: &'static str,
-    knobs: Vec<Knob>,
+    #[serde(flatten)]
+    knobs: Knobs,
     answer: crate::Answer,
 }
 

@@ -15,6 +15,8 @@ use tiersim_input::scenario::sweep::read_run_with;
 use tiersim_input::shipped::EMBEDDED;
 use tiersim_input::traces::read_traces;
 use tiersim_models::diagnostic::Diagnostics;
+use tiersim_models::hardware::Hardware;
+use tiersim_models::lint::lint_hardware;
 use tiersim_policies::scenario::sweep::Point;
 use tiersim_policies::scenario::traces::Traces;
 use tiersim_policies::scenario::{Case, Scenario};
@@ -189,7 +191,8 @@ impl<'r> Session<'r> {
 
     /// What came of the scenario as it stands.
     pub fn nominal(&self) -> Answer {
-        Answer { command: self.ready.command(&[]), cases: self.nominal.clone() }
+        let (command, cases) = (self.ready.command(&[]), self.nominal.clone());
+        Answer { command, cases, warnings: Vec::new() }
     }
 
     /// What comes of it with more set.
@@ -225,8 +228,9 @@ impl<'r> Session<'r> {
             }
             false => self.elsewhere(&scenario, run)?,
         };
+        let warnings = new_warnings(&base.hardware, &scenario.hardware);
         self.last = Some((scenario, cases.clone()));
-        Ok(Answer { command, cases })
+        Ok(Answer { command, cases, warnings })
     }
 
     /// The cases of a scenario whose machine or workload is another than that of the runner.
@@ -278,6 +282,16 @@ impl<'r> Session<'r> {
         let cases = self.part.cases(scenario).zip(known);
         cases.map(|(case, known)| known.clone().map_or_else(|| run(case), Ok)).collect()
     }
+}
+
+/// What the lint says of a machine that it does not say of the one that it was made of.
+fn new_warnings(base: &Hardware, machine: &Hardware) -> Vec<String> {
+    if base == machine {
+        return Vec::new();
+    }
+    let known = lint_hardware(base);
+    let found = lint_hardware(machine).into_iter().filter(|warning| !known.contains(warning));
+    found.map(|warning| warning.to_string()).collect()
 }
 
 /// Whether all that a case's outcome rests on, beside the case itself, is the same.

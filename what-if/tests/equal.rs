@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use tiersim_input::scenario::read::read_scenario;
 use tiersim_input::traces::read_traces;
+use tiersim_models::lint::lint_hardware;
 use tiersim_models::results::{Figures, Outcome};
 use tiersim_policies::zoo::Registry;
 use tiersim_sim::feasible::problems;
@@ -101,7 +102,7 @@ fn every_stop_of_every_kind_of_scenario_is_what_the_command_runs() {
         let mut session_all = session(Part::ALL);
         let mut halves = [0, 1].map(|first| session(Part { first, of: 2 }));
         assert_eq!(Ok(answered(&session_all.nominal())), ran(&path, &[]), "{name}");
-        let knobs = knobs(&ready).expect("it was read before");
+        let knobs = knobs(&ready).expect("it was read before").knobs;
         assert!(!knobs.is_empty(), "{name} has nothing to turn");
         for knob in &knobs {
             assert!(knob.stops[knob.nominal].set.is_empty(), "{name}: {knob:?}");
@@ -174,7 +175,7 @@ fn no_stop_of_a_direction_passes_what_both_reach_together() {
     let set = [("hardware", "cxl2-x16-direct"), ("expect", "[]")];
     let set = set.map(|(path, value)| (path.to_owned(), value.to_owned()));
     let (ready, _) = Ready::read(&path, &set, &Registry::default());
-    let knobs = knobs(&ready.expect("it is read")).expect("it was read before");
+    let knobs = knobs(&ready.expect("it is read")).expect("it was read before").knobs;
     let links: Vec<_> = knobs.iter().filter(|knob| knob.name.starts_with("links.")).collect();
     let least = |knob: &&&tiersim_what_if::Knob| knob.stops.len() < 30;
     assert!(links.len() > 4 && links.iter().filter(least).count() >= 4, "{}", links.len());
@@ -228,4 +229,42 @@ fn a_recording_lies_in_a_bundle_as_the_trace_that_it_becomes() {
         let session = Session::new(&ready, Part::ALL).expect("it runs");
         assert_eq!(Ok(answered(&session.nominal())), ran(&path, &[]), "{gaps}");
     }
+}
+
+/// A slider leads to machines that nobody builds; what the command says of them is said here too.
+#[test]
+fn a_machine_that_is_set_has_the_warnings_of_the_command() {
+    let path = scenario("tiny-llama-lru");
+    let (ready, _) = Ready::read(&path, &[], &Registry::default());
+    let ready = ready.expect("it is read");
+    let mut session = Session::new(&ready, Part::ALL).expect("it runs");
+    assert_eq!(session.nominal().warnings, [""; 0]);
+    for (rate, warns) in [("gb_per_s(40)", false), ("gb_per_s(900)", true)] {
+        let set = [("hardware.links.pcie.read".to_owned(), rate.to_owned())];
+        let found = session.run(&set).expect("it runs").warnings;
+        let known = lint_hardware(&ready.scenario().hardware);
+        let machine = read_scenario(&path, &set).expect("it is read").hardware;
+        let all = lint_hardware(&machine).into_iter().filter(|warning| !known.contains(warning));
+        assert_eq!(found, all.map(|warning| warning.to_string()).collect::<Vec<_>>());
+        assert_eq!(!found.is_empty(), warns, "{rate}");
+    }
+}
+
+#[test]
+fn numbers_that_have_no_slider_are_counted() {
+    let path = scenario("tiny-llama-lru");
+    let of = |cases: usize| {
+        let case = |at: usize| format!("(name: \"{at}\", policy: Lru, hbm: gib(1.5))");
+        let policies = format!("[{}]", (0..cases).map(case).collect::<Vec<_>>().join(", "));
+        let set = [("policies", policies.as_str()), ("expect", "[]")];
+        let set = set.map(|(path, value)| (path.to_owned(), value.to_owned()));
+        let (ready, _) = Ready::read(&path, &set, &Registry::default());
+        knobs(&ready.expect("it is read")).expect("it was read before")
+    };
+    let few = of(1);
+    assert_eq!(few.beyond, 0);
+    // Each case has one number.
+    let many = of(200);
+    assert_eq!(many.knobs.len() + many.beyond, few.knobs.len() + 199);
+    assert!(many.knobs.len() < 200, "{}", many.knobs.len());
 }

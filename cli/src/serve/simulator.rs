@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 use tiersim_policies::zoo::Registry;
-use tiersim_what_if::{Knob, Part, Ready, Refusal, Session, Set, knobs};
+use tiersim_what_if::{Knobs, Part, Ready, Refusal, Session, Set, knobs};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
@@ -181,18 +181,14 @@ fn refuse(
 /// A session and what may be asked of it.
 struct Live<'r> {
     session: Session<'r>,
-    knobs: Result<Vec<Knob>, String>,
+    knobs: Result<Knobs, String>,
     allowed: BTreeSet<Set>,
     fingerprint: String,
 }
 
 impl<'r> Live<'r> {
-    fn new(
-        session: Session<'r>,
-        knobs: Result<Vec<Knob>, String>,
-        fingerprint: String,
-    ) -> Live<'r> {
-        let stops = knobs.iter().flatten().flat_map(|knob| &knob.stops);
+    fn new(session: Session<'r>, knobs: Result<Knobs, String>, fingerprint: String) -> Live<'r> {
+        let stops = knobs.iter().flat_map(|all| &all.knobs).flat_map(|knob| &knob.stops);
         let allowed = stops.flat_map(|stop| stop.set.iter().cloned()).collect();
         Live { session, knobs, allowed, fingerprint }
     }
@@ -231,7 +227,8 @@ impl<'r> Live<'r> {
             Asked::Begin => {
                 let knobs = self.knobs.as_ref().map_err(|why| Failure::Input(why.clone()))?;
                 let answer = self.stamped(json!(self.session.nominal()));
-                Ok(json!({ "knobs": knobs, "answer": answer }))
+                let Knobs { knobs, beyond } = knobs;
+                Ok(json!({ "knobs": knobs, "beyond": beyond, "answer": answer }))
             }
             Asked::Run(set) => {
                 if let Some((path, value)) = set.iter().find(|set| !self.allowed.contains(set)) {

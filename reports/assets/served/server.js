@@ -52,7 +52,8 @@
       var started = performance.now();
       answered(fetch("/what-if", how), function (message) {
         var all = message.ok && (message.ok.answer || message.ok);
-        var ok = all && { cases: all.cases, command: all.command, knobs: message.ok.knobs };
+        var ok = all && { cases: all.cases, command: all.command, warnings: all.warnings,
+          knobs: message.ok.knobs, beyond: message.ok.beyond };
         own = own || (all && all.fingerprint);
         tell({ error: message.error, ok: ok, stale: !!all && all.fingerprint !== own,
           ms: performance.now() - started });

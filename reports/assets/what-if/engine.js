@@ -101,7 +101,8 @@
         var one = all[at % all.length].cases[Math.floor(at / all.length)];
         if (one) { cases.push(one); }
       }
-      return { ok: { cases: cases, command: all[0].command, knobs: given[0].ok.knobs } };
+      return { ok: { cases: cases, command: all[0].command, warnings: all[0].warnings,
+        knobs: given[0].ok.knobs, beyond: given[0].ok.beyond } };
     };
     var heard = function (at, message) {
       given[at] = message;

@@ -106,12 +106,15 @@
     page.table(answer.cases);
     page.chart(answer.cases);
     page.command(answer.command);
+    page.warned.hidden = answer.warnings.length === 0;
+    page.warned.textContent = "The command warns of this machine: " + answer.warnings.join("; ");
     place.dataset.ms = ms.toFixed(1);
     var count = answer.cases.length === 1 ? "1 case" : answer.cases.length + " cases";
     say(count + ", all exact; the answer took " + Math.max(1, Math.round(ms)) + " ms.");
   };
   var build = function (loaded) {
     page = { knobs: sliders(loaded.knobs, turn) };
+    if (loaded.beyond) { make("p", loaded.beyond + " more numbers can be set by --set only.", place); }
     var bar = make("div", "", place, { class: "reset" });
     var reset = make("button", "Reset all", bar, { type: "button" });
     reset.addEventListener("click", function () { page.knobs.back(); turn(); });
@@ -119,6 +122,7 @@
     page.chart = chart(place, loaded.cases);
     page.table = table(place, loaded.cases);
     page.command = command();
+    page.warned = make("p", "", place, { class: "said note set" });
   };
   var told = function (message) {
     busy = false;

@@ -14,44 +14,39 @@
     var size = Math.abs(percent);
     return (percent < 0 ? "\u2212" : "+") + size.toFixed(size < 10 ? 2 : 1) + " %";
   };
+  // The figures that cases have: those of the first that ran, as they are set or as reported.
+  var named = function (cases) {
+    var ran = cases.filter(function (one) { return one.figures.length > 0; })[0];
+    return ran ? ran.figures : [{ name: "result" }];
+  };
   var table = function (place, cases) {
-    var sample = cases.filter(function (one) { return one.figures.length > 0; })[0];
-    var names = sample ? sample.figures.map(function (figure) { return figure.name; }) : [];
     var caption = "Cases as they are set, and as " + OWN.name + " has them";
     var box = make("div", "", place,
       { class: "wide", role: "region", tabindex: "0", "aria-label": caption });
-    var whole = make("table", "", box);
-    make("caption", caption, whole);
-    var head = make("tr", "", make("thead", "", whole));
-    make("th", "case", head, { scope: "col" });
-    names.forEach(function (name) {
-      [name + ", as set", OWN.cases, "change"].forEach(function (text) {
-        make("th", text, head, { scope: "col", class: "number" });
-      });
-    });
-    var body = make("tbody", "", whole);
-    var rows = cases.map(function (one, at) {
-      var row = make("tr", "", body);
-      make("th", (at + 1) + " " + one.called, row, { scope: "row" });
-      return names.map(function (_, index) {
-        var now = make("td", "", row, { class: "number set" });
-        var then = one.figures[index];
-        make("td", then ? then.shown : "out of memory", row, { class: "number" });
-        return [now, make("td", "", row, { class: "number set" })];
-      });
-    });
     return function (now) {
+      var figures = named(now.concat(cases));
+      box.textContent = "";
+      var whole = make("table", "", box);
+      make("caption", caption, whole);
+      var head = make("tr", "", make("thead", "", whole));
+      make("th", "case", head, { scope: "col" });
+      figures.forEach(function (figure) {
+        [figure.name + ", as set", OWN.cases, "change"].forEach(function (text) {
+          make("th", text, head, { scope: "col", class: "number" });
+        });
+      });
+      var body = make("tbody", "", whole);
       now.forEach(function (one, at) {
-        rows[at].forEach(function (cells, index) {
-          var figure = one.figures[index];
-          var then = cases[at].figures[index];
-          cells[0].textContent = figure ? figure.shown : "out of memory";
-          cells[0].title = one.oom || "";
-          cells[0].dataset.value = figure ? String(figure.value) : "";
-          var one_ran = figure || then ? "-" : "same";
-          cells[1].textContent = figure && then ? change(figure, then) : one_ran;
-          var differs = cells[1].textContent !== "same";
-          cells.forEach(function (cell) { cell.classList.toggle("differs", differs); });
+        var row = make("tr", "", body);
+        make("th", (at + 1) + " " + one.called, row, { scope: "row" });
+        figures.forEach(function (_, index) {
+          var figure = one.figures[index], then = cases[at].figures[index];
+          var said = figure && then ? change(figure, then) : figure || then ? "-" : "same";
+          var look = "number set" + (said === "same" ? "" : " differs");
+          make("td", figure ? figure.shown : "out of memory", row, { class: look,
+            title: one.oom || "", "data-value": figure ? String(figure.value) : "" });
+          make("td", then ? then.shown : "out of memory", row, { class: "number" });
+          make("td", said, row, { class: look });
         });
       });
     };
@@ -89,8 +84,6 @@
       });
     };
     var then = points(cases);
-    var ran = cases.filter(function (one) { return one.figures.length > 0; })[0];
-    var names = ran ? ran.figures : [];
     var unitOf = function (most, units) {
       return units.filter(function (unit) { return most >= unit[1]; })[0] || units[units.length - 1];
     };
@@ -108,6 +101,7 @@
       var now = points(list);
       var all = then.concat(now).filter(Boolean);
       if (all.length === 0) { return; }
+      var names = named(list.concat(cases));
       var largest = function (key) {
         return Math.max.apply(null, all.map(function (one) { return one[key]; })) * 1.05 || 1;
       };
