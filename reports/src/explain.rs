@@ -157,6 +157,41 @@ mod tests {
         }
     }
 
+    /// What is said of 1 % more is what 1 % more does.
+    #[test]
+    fn a_number_that_is_answered_to_on_one_side_has_both_sides_said() {
+        let mut of = explanation();
+        let step = of.judged().ps() as f64;
+        let longer =
+            |per_cent: f64| Span::from_ps((step * (1.0 + per_cent / 100.0)).round() as u64);
+        let mut said = |value: &str, tried: [&str; 2], change, [less, more]: [f64; 2]| {
+            of.elasticities = vec![Elasticity {
+                path: "hardware.chunk".to_owned(),
+                value: value.to_owned(),
+                tried: tried.map(str::to_owned),
+                change,
+                steps: [longer(less), longer(more)],
+            }];
+            of.tries.clear();
+            let all = sentences(&of);
+            let found = all.into_iter().find(|sentence| sentence.contains("hardware.chunk"));
+            found.expect("it is answered to")
+        };
+        let tried = ["b(99)", "b(101)"];
+        let even = said("b(100)", tried, 0.02, [0.5, -0.48]);
+        assert_eq!(even, "1 % more of hardware.chunk (b(100)) shortens the step by 0.49 %.");
+        let uneven = said("b(100)", tried, 0.02, [0.63, 0.08]);
+        let both = "With b(101) instead of b(100) as hardware.chunk the step is 0.08 % longer, with \
+                    b(99) 0.63 % longer.";
+        assert_eq!(uneven, both);
+        let count = said("4", ["3", "5"], 0.5, [9.0, -6.0]);
+        let both = "With 5 instead of 4 as hardware.chunk the step is 6.00 % shorter, with 3 9.00 % \
+                    longer.";
+        assert_eq!(count, both);
+        let one = said("1", ["1", "2"], 1.0, [0.0, -20.0]);
+        assert_eq!(one, "With 2 instead of 1 as hardware.chunk the step is 20.00 % shorter.");
+    }
+
     #[test]
     fn every_sentence_has_a_number_and_names_are_cleaned() {
         let of = explanation();

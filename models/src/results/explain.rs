@@ -190,6 +190,18 @@ impl Explanation {
 }
 
 impl Elasticity {
+    /// By how much the value above is more, as a share of the value. Counts, too, go as far up as
+    /// down, but for those of which there is nothing below.
+    pub fn above(&self) -> f64 {
+        if self.tried[0] == self.value { self.change } else { self.change / 2.0 }
+    }
+
+    /// Whether it was not changed by the share `change` as it is a count, which goes from one whole
+    /// number to the next.
+    pub fn is_of_a_count(&self, change: f64) -> bool {
+        (self.above() - change).abs() > 1e-3 * change
+    }
+
     /// Per cent of step time per per cent of the number: a central finite difference.
     pub fn of(&self, step: Span) -> f64 {
         let [below, above] = self.steps.map(|step| step.ps() as f64);

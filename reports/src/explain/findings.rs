@@ -22,6 +22,10 @@ const HOT: f64 = 0.05;
 const MOST_ANSWERS: usize = 3;
 /// A number that a step answers to less than this has no sentence: per cent per per cent.
 const ANSWERS: f64 = 0.01;
+/// What 1 % more does may differ by this share, and by half of what is printed, from half of what
+/// lies between 1 % less and 1 % more.
+const EVEN: f64 = 0.05;
+const PRINTED: f64 = 0.005;
 /// A step that is no shorter than by this share is said not to be shorter.
 const NOTHING: f64 = 0.001;
 
@@ -220,14 +224,18 @@ fn answer(of: &Explanation, found: &Elasticity) -> String {
         return words;
     }
     let elasticity = found.of(of.judged());
-    let does = if elasticity < 0.0 { "shortens" } else { "lengthens" };
-    let mut words = format!(
-        "1 % more of {} ({}) {does} the {} by {:.2} %",
-        clean(&found.path),
-        clean(&found.value),
-        judged(of, "step"),
-        elasticity.abs()
-    );
+    let mut words = if is_even(of, found) {
+        let does = if elasticity < 0.0 { "shortens" } else { "lengthens" };
+        format!(
+            "1 % more of {} ({}) {does} the {} by {:.2} %",
+            clean(&found.path),
+            clean(&found.value),
+            judged(of, "step"),
+            elasticity.abs()
+        )
+    } else {
+        both_ways(of, found)
+    };
     for tried in of.tries.iter().filter(|tried| tried.path == found.path) {
         let less = if tried.factor < 1.0 { "less" } else { "more" };
         let per_cent = number((tried.factor - 1.0).abs() * 100.0);
@@ -237,16 +245,51 @@ fn answer(of: &Explanation, found: &Elasticity) -> String {
     words + "."
 }
 
+/// By which share the step is longer with the one value that was tried and with the other.
+fn changes(of: &Explanation, found: &Elasticity) -> [f64; 2] {
+    let step = (of.judged().ps() as f64).max(1.0);
+    found.steps.map(|other| other.ps() as f64 / step - 1.0)
+}
+
+/// A share by which a step is longer, in words.
+fn says(change: f64) -> String {
+    match format!("{:.2}", change.abs() * 100.0) {
+        none if none == "0.00" => "as long".to_owned(),
+        size => format!("{size} % {}", if change < 0.0 { "shorter" } else { "longer" }),
+    }
+}
+
+/// Whether what lies between a little less and a little more is what a little more does: not of
+/// counts, of which there is no 1 % more, nor where the step answers to the one and not the other.
+fn is_even(of: &Explanation, found: &Elasticity) -> bool {
+    let [_, more] = changes(of, found);
+    let (between, alone) = (found.of(of.judged()), more / found.above());
+    let apart = (between - alone).abs();
+    !found.is_of_a_count(of.change) && apart <= EVEN * between.abs() + PRINTED
+}
+
+/// What the step is with each of the values that were tried.
+fn both_ways(of: &Explanation, found: &Elasticity) -> String {
+    let [less, more] = changes(of, found);
+    let [below, above] = [0, 1].map(|at| clean(&found.tried[at]));
+    let fewer = match found.tried[0] == found.value {
+        true => String::new(),
+        false => format!(", with {below} {}", says(less)),
+    };
+    format!(
+        "With {above} instead of {} as {} the {} is {}{fewer}",
+        clean(&found.value),
+        clean(&found.path),
+        judged(of, "step"),
+        says(more)
+    )
+}
+
 /// What is said of a number both of whose neighbours change the step in one direction: their
 /// difference over its change would be true of neither.
 fn unsteady(of: &Explanation, found: &Elasticity) -> Option<String> {
-    let step = (of.judged().ps() as f64).max(1.0);
-    let [less, more] = found.steps.map(|other| other.ps() as f64 / step - 1.0);
+    let [less, more] = changes(of, found);
     let one_way = less * more > 0.0 && less.abs().min(more.abs()) >= NOTHING;
-    let says = |change: f64| {
-        let word = if change < 0.0 { "shorter" } else { "longer" };
-        format!("{:.2} % {word}", change.abs() * 100.0)
-    };
     one_way.then(|| {
         format!(
             "The {} goes one way whichever way {} ({}) does: with {} it is {}, with {} {}.",

@@ -34,9 +34,13 @@ pub(super) fn tornado(of: &Explanation, made: Made<'_>) -> Chart {
     let sheet = canvas.sheet;
     let title = format!("What the {} answers to", judged(of, "step time"));
     let what = judged(of, "step");
+    let counts = match shown(of).iter().any(|found| found.is_of_a_count(of.change)) {
+        true => " (a count as far as is said with it)",
+        false => "",
+    };
     let about = format!(
-        "{}, case {}: {what} of {} with each number of the machine {} % lower and higher, all else \
-         equal; every bar is two runs",
+        "{}, case {}: {what} of {} with each number of the machine {} % lower and higher{counts}, all \
+         else equal; every bar is two runs",
         elide(&of.record.scenario, 60),
         elide(&of.case().label, 60),
         time(of.judged().ps() as f64),
@@ -63,9 +67,24 @@ fn change(of: &Explanation, found: &Elasticity) -> [f64; 2] {
     found.steps.map(|other| (other.ps() as f64 / step.max(1.0) - 1.0) * 100.0)
 }
 
-fn bars(canvas: &mut Canvas, of: &Explanation, area: Rect) {
+/// The numbers with a bar.
+fn shown(of: &Explanation) -> Vec<&Elasticity> {
     let answers = |found: &&Elasticity| found.of(of.judged()).abs() >= LEAST;
-    let shown: Vec<&Elasticity> = of.elasticities.iter().filter(answers).take(MOST).collect();
+    of.elasticities.iter().filter(answers).take(MOST).collect()
+}
+
+/// A number's value, and of a count which ones were tried.
+fn value(of: &Explanation, found: &Elasticity) -> String {
+    let [below, above] = &found.tried;
+    match found.is_of_a_count(of.change) {
+        true if *below == found.value => format!("{} to {above}", found.value),
+        true => format!("{}: {below}, {above}", found.value),
+        false => found.value.clone(),
+    }
+}
+
+fn bars(canvas: &mut Canvas, of: &Explanation, area: Rect) {
+    let shown = shown(of);
     let ends = shown.iter().flat_map(|found| change(of, found));
     let most = ends.map(f64::abs).fold(0.0, f64::max).max(0.01) * 1.08;
     let x = Scale::linear(&[-most, most], 0.0, area.left, area.right);
@@ -87,7 +106,7 @@ fn bars(canvas: &mut Canvas, of: &Explanation, area: Rect) {
                 bar(canvas, rect, side);
             }
         }
-        let value = elide(&found.value, 26);
+        let value = elide(&value(of, found), 26);
         let room = canvas.sheet.aside(NAMES) - 24.0 - text_width(&value, SMALL);
         let name = fit_name(&found.path, LABEL, room);
         canvas.text(&value, (area.left - 10.0, middle + 5.0), SMALL, SOFT_INK, Align::Right);
