@@ -7,7 +7,7 @@
 //! Invariant: no figure is worked out here; what is shown and measured is what `summary.json` says.
 
 use crate::html::{Page, Table, Tone, WhatIf};
-use crate::report::{Summary, page_of};
+use crate::report::{Case, Summary, page_of};
 use crate::text_table::Side::{Left, Right};
 use crate::units::time;
 use crate::words::{clean, count};
@@ -40,8 +40,10 @@ pub struct Overview {
     pub scenario: String,
     /// The machine; of several that of the quickest case, and how many there are.
     pub hardware: String,
-    /// Label and mean step in milliseconds of the quickest case that fits.
+    /// What the quickest case that fits is called, and in milliseconds what cases are ranked by.
     pub quickest: Option<(String, f64)>,
+    /// What that is, such as `mean step time`.
+    pub ranked_by: String,
     /// Every case.
     pub cases: Vec<CaseMeasures>,
 }
@@ -88,7 +90,9 @@ pub fn overview(folder: &str, summary: &[u8]) -> Result<Overview, ReportError> {
     let read = Summary::read(summary);
     let summary = read.map_err(|what| ReportError::Summary { folder: clean(folder), what })?;
     let best = summary.best();
-    let quickest = best.and_then(|case| Some((case.label.clone(), case.step()?)));
+    let cost = |case: &Case| Some(summary.cost_ms(case)).filter(|ms| ms.is_finite());
+    let quickest = best.and_then(|case| Some((case.called(), cost(case)?)));
+    let ranked_by = summary.measure().words().to_owned();
     let cases = summary.results.iter().map(|case| {
         let named = |key: &str| {
             let object = case.all.get(key).and_then(Value::as_object).into_iter().flatten();
@@ -113,7 +117,7 @@ pub fn overview(folder: &str, summary: &[u8]) -> Result<Overview, ReportError> {
         1 => own.to_owned(),
         several => format!("{own} (of {several} machines)"),
     };
-    Ok(Overview { quickest, cases, hardware, scenario: summary.scenario })
+    Ok(Overview { quickest, ranked_by, cases, hardware, scenario: summary.scenario })
 }
 
 fn fragmented(allocator: &Value) -> Option<Fragmented> {
@@ -187,8 +191,9 @@ pub fn index_page(of: &Index<'_>) -> ServedPage {
         ("scenario", Left),
         ("machine", Left),
         ("cases", Right),
-        ("mean step", Right),
-        ("quickest case", Left),
+        ("ranked by", Left),
+        ("quickest", Right),
+        ("case", Left),
     ];
     let mut table = Table::new("Folders that a run or a sweep wrote", &columns);
     let mut none = Vec::new();
@@ -198,7 +203,8 @@ pub fn index_page(of: &Index<'_>) -> ServedPage {
                 let (label, step) = overview.quickest.clone().unzip();
                 let step = step.map_or_else(|| "-".to_owned(), |ms| time(ms * 1e9));
                 let (cases, label) = (overview.cases.len().to_string(), label.unwrap_or_default());
-                table.row([name, &overview.scenario, &overview.hardware, &cases, &step, &label]);
+                let Overview { scenario, hardware, ranked_by, .. } = overview;
+                table.row([name, scenario, hardware, &cases, ranked_by, &step, &label]);
                 table.lead(format!("/results/{}", encoded(name)));
             }
             Err(why) => none.push(why.clone()),

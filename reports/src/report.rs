@@ -31,7 +31,7 @@ use crate::html::Page;
 use crate::{Artefact, ChartError};
 use folder::Report;
 use sections::SECTIONS;
-pub(crate) use summary::Summary;
+pub(crate) use summary::{Case, Summary};
 
 pub use folder::{ReportError, ResultFolder, SUMMARY, WHAT_IF_FILES, WHAT_IF_MODULE, is_chart};
 

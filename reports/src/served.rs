@@ -77,6 +77,7 @@ pub(crate) fn columns(record: &RunRecord, cases: &[usize]) -> Vec<([String; 2], 
         figures.map(|figures| Some(figure(figures?.serving.as_deref()?))).collect()
     };
     let columns = vec![
+        (["latency", "mean ms"], of(&|f| f.latency_ms().mean)),
         (["TTFT", "mean ms"], of(&|f| f.first_token_ms().mean)),
         (["", "p95 ms"], of(&|f| f.first_token_ms().p95)),
         (["", "p99 ms"], of(&|f| f.first_token_ms().p99)),

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{Artefact, SUMMARY, common, report_page, summary_json};
 use roxmltree::{Document, ParsingOptions};
+use tiersim_models::results::{CaseRecord, Lookahead, RunRecord};
 
 const HOSTILE: &str = "a\"><script>alert(1)</script>\u{202e}/..%2f#?";
 
@@ -74,6 +75,34 @@ fn a_text_is_edited_as_it_is_or_not_at_all() {
         assert!(!page.html.contains("<textarea") && page.html.contains("cannot be changed here"));
     }
     assert!(!what_if_page("a", "[]", None).html.contains("The scenario</"));
+}
+
+/// What stands first is what cases are ranked by, with the marks that reports give them.
+#[test]
+fn the_quickest_case_has_the_figure_that_cases_are_ranked_by() {
+    let mut record = common::training();
+    let of = |record: &RunRecord| {
+        let json = summary_json(record, "0").expect("a summary");
+        let found = overview("a", json.as_bytes()).expect("a summary");
+        (found.ranked_by, found.quickest.expect("one fits"))
+    };
+    for case in &mut record.results {
+        case.lookahead = Lookahead::Oracle;
+        case.emulated = false;
+    }
+    let (ranked_by, (called, ms)) = of(&record);
+    assert_eq!(ranked_by, "mean step time");
+    assert!(called.ends_with(" (oracle)"), "{called}");
+    let steps = record.results.iter().filter_map(|case| case.outcome.figures());
+    let least = steps.map(|figures| figures.mean_step().as_ms()).fold(f64::INFINITY, f64::min);
+    assert!((ms / least - 1.0).abs() < 1e-9, "{ms}");
+    // Where steps differ in their work it is the time of a token.
+    let machines = common::machines();
+    let (ranked_by, (_, ms)) = of(&machines);
+    let token = |case: &CaseRecord| 1e3 / machines.tokens_per_s(case).expect("it has tokens");
+    let least = machines.results.iter().map(token).fold(f64::INFINITY, f64::min);
+    assert_eq!(ranked_by, "mean time per token");
+    assert!((ms / least - 1.0).abs() < 1e-6, "{ms} {least}");
 }
 
 #[test]

@@ -180,6 +180,7 @@ fn served(cases: &[&Case]) -> Vec<Column> {
     };
     let hits = values(cases, |case| Some(case.serving.as_ref()?.kv_hit_ratio? * 100.0));
     vec![
+        Column::time("latency", "mean", &of(|s| s.latency_ms.mean)),
         Column::time("TTFT", "mean", &of(|s| s.ttft_ms.mean)),
         Column::time("TTFT", "p95", &of(|s| s.ttft_ms.p95)),
         Column::time("TTFT", "p99", &of(|s| s.ttft_ms.p99)),
