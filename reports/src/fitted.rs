@@ -15,6 +15,21 @@ pub(crate) fn fit_name(name: &str, size: f64, most: f64) -> String {
     cut(name, size, most, shortened)
 }
 
+/// A title with its unit, or a name with its marks: what stands in brackets at its end, such as
+/// ` (ms, logarithmic)` or ` (emulated)`, stays, and the name before it is cut. Without that a reader
+/// would not know what it is that was measured.
+pub(crate) fn fit_titled(text: &str, size: f64, most: f64) -> String {
+    let text = clean(text);
+    let brackets = text.rfind(" (").filter(|_| text.ends_with(')')).unwrap_or(text.len());
+    let (name, rest) = text.split_at(brackets);
+    let room = most - text_width(rest, size);
+    // Less than a few letters of a name say nothing.
+    match room >= 3.0 * size {
+        true => fit(name, size, room) + rest,
+        false => fit_name(&text, size, most),
+    }
+}
+
 /// `text` with as many characters as `most` pixels have room for, at least one.
 fn cut(text: &str, size: f64, most: f64, shorter: impl Fn(&str, usize) -> String) -> String {
     let text = clean(text);
@@ -69,5 +84,20 @@ mod tests {
         let name = fit_name(long, 14.0, 200.0);
         assert!(text_width(&name, 14.0) <= 200.0, "{name}");
         assert!(name.starts_with("the quick") && name.ends_with("again") && name.contains('…'));
+    }
+
+    #[test]
+    fn a_title_that_is_cut_keeps_its_unit_and_a_name_its_mark() {
+        for (text, rest) in [
+            ("mean time per output token, TPOT (ms, logarithmic)", "… (ms, logarithmic)"),
+            ("price of device, host and each tier's peak bytes (USD)", "… (USD)"),
+            ("cut by shares, in place (emulated)", "… (emulated)"),
+        ] {
+            let cut = fit_titled(text, 14.0, 200.0);
+            assert!(text_width(&cut, 14.0) <= 200.0 && cut.ends_with(rest), "{cut}");
+            assert_eq!(fit_titled(text, 14.0, 900.0), text);
+        }
+        let none = fit_titled("a name without any such end, and a long one", 14.0, 100.0);
+        assert!(none.ends_with('…') && text_width(&none, 14.0) <= 100.0, "{none}");
     }
 }

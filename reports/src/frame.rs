@@ -5,7 +5,7 @@
 //! how many numbers of the hardware nobody has measured.
 
 use crate::canvas::{Align, Canvas, Rect};
-use crate::fitted::{fit, fit_name, wrap};
+use crate::fitted::{fit, fit_name, fit_titled, wrap};
 use crate::font::text_width;
 use crate::names::{assumed, each, statistics_note};
 use crate::sheet::Sheet;
@@ -214,7 +214,7 @@ pub(crate) fn x_title(canvas: &mut Canvas, text: &str, centre: f64, y: f64) {
 
 /// Title of a vertical axis; `x` is where its baseline is.
 pub(crate) fn y_title(canvas: &mut Canvas, text: &str, x: f64, centre: f64, room: f64) {
-    canvas.text_upward(&fit_name(text, AXIS, room), (x, centre), AXIS, INK);
+    canvas.text_upward(&fit_titled(text, AXIS, room), (x, centre), AXIS, INK);
 }
 
 #[cfg(test)]

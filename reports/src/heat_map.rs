@@ -8,7 +8,7 @@
 
 use crate::canvas::{Align, Canvas, Rect};
 use crate::cells::{Cell, Cells, Map, Panel};
-use crate::fitted::fit;
+use crate::fitted::fit_titled;
 use crate::font::text_width;
 use crate::frame::{self, Entry, Key, RESULTS};
 use crate::measure::Measure;
@@ -63,7 +63,7 @@ pub(crate) fn threshold_heat_map<'a>(
     // The titles of the axes are shared by all panels and stand outside of them.
     let area = Rect::new(canvas.sheet.margin + 22.0, top + 8.0, right, sheet.floor() - 26.0);
     let (centre, middle) = ((area.left + right) / 2.0, (area.top + area.bottom) / 2.0);
-    let title = fit(&map.axes[0], style::AXIS, area.width());
+    let title = fit_titled(&map.axes[0], style::AXIS, area.width());
     frame::x_title(&mut canvas, &title, centre, sheet.floor() - 4.0);
     frame::y_title(&mut canvas, &map.axes[1], sheet.margin + 10.0, middle, area.height());
     for (index, panel) in map.panels.iter().take(shown).enumerate() {
@@ -219,7 +219,7 @@ fn panel_title(name: &str, details: &[String], room: f64) -> String {
         name => format!("{name}: {detail}"),
     });
     let fitting = joined.into_iter().find(|title| text_width(title, LABEL) <= room);
-    fitting.unwrap_or_else(|| fit(name, LABEL, room))
+    fitting.unwrap_or_else(|| fit_titled(name, LABEL, room))
 }
 
 /// Tick labels in the middle of cells, as many as have room.

@@ -8,7 +8,7 @@
 
 use crate::against_marks;
 use crate::canvas::{Align, Canvas, Rect, Tag};
-use crate::fitted::{fit, fit_name};
+use crate::fitted::{fit, fit_name, fit_titled};
 use crate::font::text_width;
 use crate::frame::{self, Entry};
 use crate::labels::{self, Obstacles, Request};
@@ -136,13 +136,14 @@ impl Panels<'_> {
         }
         let mut canvas = Canvas::of(made.style);
         let (columns, rows) = grid(&canvas.sheet, self.panels.len());
+        let top = frame::header(&mut canvas, &self.title, &self.about);
+        let top = self.legend(&mut canvas, top) + 4.0;
         if !canvas.sheet.is_titled() {
-            let high = if rows == 1 { 250.0 } else { 150.0 * rows as f64 + 90.0 };
+            // What the legend takes is not taken from the panels.
+            let high = top + if rows == 1 { 230.0 } else { 150.0 * rows as f64 + 60.0 };
             canvas.sheet.height = canvas.sheet.height.max(high);
         }
         let sheet = canvas.sheet;
-        let top = frame::header(&mut canvas, &self.title, &self.about);
-        let top = self.legend(&mut canvas, top) + 4.0;
         let area = Rect::new(sheet.margin + 26.0, top, sheet.width - sheet.margin, sheet.floor());
         let plots = self.plots(&sheet, area, columns, rows);
         for (index, (panel, plot)) in self.panels.iter().zip(&plots).enumerate() {
@@ -153,7 +154,7 @@ impl Panels<'_> {
         let centre = f64::midpoint(area.left, area.right);
         // Panels have the same scales.
         let [x, y] = [self.x.titled(&plots[0].x), self.y.titled(&plots[0].y)];
-        let title = fit(&x, style::AXIS, area.width());
+        let title = fit_titled(&x, style::AXIS, area.width());
         frame::x_title(&mut canvas, &title, centre, sheet.floor() - 6.0);
         let middle = f64::midpoint(area.top, area.bottom);
         frame::y_title(&mut canvas, &y, sheet.margin + 10.0, middle, area.height());

@@ -9,6 +9,7 @@
 
 use crate::against_marks;
 use crate::canvas::{Align, Canvas, Rect};
+use crate::fitted::fit_titled;
 use crate::font::text_width;
 use crate::frame::{self, Entry};
 use crate::render::Chart;
@@ -479,8 +480,8 @@ impl Plot {
         }
         canvas.frame(area, style::FRAME, 1.0);
         let (centre, middle) = ((area.left + area.right) / 2.0, (area.top + area.bottom) / 2.0);
-        let title =
-            crate::fitted::fit(&chart.x.title(&self.x, area.width()), style::AXIS, area.width());
+        let title = chart.x.title(&self.x, area.width());
+        let title = fit_titled(&title, style::AXIS, area.width());
         frame::x_title(canvas, &title, centre, area.bottom + 42.0);
         let title = chart.y.title(&self.y, area.height());
         frame::y_title(canvas, &title, canvas.sheet.margin + 10.0, middle, area.height());
