@@ -31,6 +31,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use sweeps::Watched;
+use tiersim_input::shipped::EMBEDDED;
 use tiersim_policies::zoo::Registry;
 
 /// Threads that read files and make pages.
@@ -93,7 +94,8 @@ pub(crate) fn serve(args: &ServeArgs, registry: &Registry) -> Result<(), Failure
     let listener = TcpListener::bind(args.listen).map_err(wrong)?;
     let address = listener.local_addr().map_err(wrong)?;
     let title = match file {
-        Some(file) => file.display().to_string(),
+        // One that ships is called by what is typed.
+        Some(file) => file.strip_prefix(EMBEDDED).unwrap_or(file).display().to_string(),
         None => format!("Results in {}", folder.display()),
     };
     let server = Server {
