@@ -3,13 +3,14 @@
 //! Invariant: with `--deny warnings` nothing is written for a machine that warns.
 
 use crate::args::Common;
-use crate::messages::say_warnings;
+use crate::messages::{say_note, say_warnings};
 use crate::output::{Denied, Failure};
 use std::path::Path;
 use tiersim_models::diagnostic::{Diagnostic, Diagnostics, Warning, said_once};
 use tiersim_models::lint::lint_hardware;
 use tiersim_models::results::RunRecord;
 use tiersim_policies::scenario::Scenario;
+use tiersim_reports::boxes;
 
 /// A denied warning is a problem of the file like any other.
 pub(crate) fn diagnostic(file: &Path, warning: &Warning) -> Diagnostic {
@@ -56,6 +57,7 @@ pub(crate) fn warned(record: &RunRecord, common: &Common) -> Denied {
     }
     if !common.quiet {
         say_warnings(name, &record.warnings);
+        boxes(record).iter().for_each(|note| say_note(name, note));
     }
     Denied::default()
 }

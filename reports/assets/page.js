@@ -17,10 +17,16 @@
     B: 1, KB: 1e3, kB: 1e3, MB: 1e6, GB: 1e9, TB: 1e12,
     KiB: 1024, MiB: 1048576, GiB: 1073741824, TiB: 1099511627776
   };
+  // Units as files write them, such as gib(512) and gb_per_s(64).
+  var WRITTEN = { gflops: 1e9, tflops: 1e12, pflops: 1e15 };
+  Object.keys(UNITS).forEach(function (unit) { WRITTEN[unit.toLowerCase()] = UNITS[unit]; });
   // The value of a cell such as "+12.3", "1.5e-7", "12.3 %" or "1.09 ms"; null for words and dashes.
   var number = function (text) {
     var found = /^([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?:$|[\s\u00a0]+([^\s\/]*))/.exec(text);
-    if (!found) { return null; }
+    if (!found) {
+      var written = /^([a-z]+)(?:_per_[a-z]+)?\(([\d._]+)\)$/.exec(text);
+      return written ? parseFloat(written[2].replace(/_/g, "")) * (WRITTEN[written[1]] || 1) : null;
+    }
     // "12 times" as much is 1100 % more, and stands beside such changes.
     if (found[2] === "times") { return 100 * (parseFloat(found[1]) - 1); }
     return parseFloat(found[1]) * (UNITS.hasOwnProperty(found[2]) ? UNITS[found[2]] : 1);

@@ -88,6 +88,8 @@ pub fn cache_text(record: &CacheRecord) -> String {
     let mut text = format!("{}: {}\n{}\n", clean(&record.trace), named(record), told(record));
     let unit = if record.unit { "objects" } else { "bytes" };
     let capacity = format!("capacity ({unit})");
+    // Where every object counts 1, its bytes count for nothing.
+    let columns = if record.unit { 4 } else { 7 };
     let bytes = ["bytes requested", "bytes missed", "byte miss ratio"];
     let header = [&capacity, "requests", "misses", "miss ratio", bytes[0], bytes[1], bytes[2]];
     let rows = record.results.iter().map(|misses| {
@@ -102,7 +104,8 @@ pub fn cache_text(record: &CacheRecord) -> String {
             format!("{:.6}", row.byte_miss_ratio),
         ]
     });
-    let lines: Vec<Vec<String>> = std::iter::once(cells(header)).chain(rows).collect();
+    let mut lines: Vec<Vec<String>> = std::iter::once(cells(header)).chain(rows).collect();
+    lines.iter_mut().for_each(|line| line.truncate(columns));
     text += &text_table(0, &[Side::Right; 7], &lines);
     text
 }
@@ -114,10 +117,13 @@ fn named(record: &CacheRecord) -> String {
 }
 
 fn told(record: &CacheRecord) -> String {
-    let counts = if record.unit { "every object counts 1" } else { "objects count their bytes" };
     let (requests, objects) = (record.requests, record.objects);
+    let of = format!("{requests} requests for {objects} objects");
+    if record.unit {
+        return format!("{of}; every object counts 1");
+    }
     let bytes = Bytes::new(record.bytes);
-    format!("{requests} requests for {objects} objects, {bytes} requested; {counts}")
+    format!("{of}, {bytes} requested; objects count their bytes")
 }
 
 /// Misses per request by capacity, and where sizes count, bytes missed per byte requested.

@@ -4,6 +4,7 @@
 //! Invariant: the same values give the same texts wherever they are shown.
 
 use crate::units::decimals;
+use crate::wide::columns;
 use crate::words::{decimals_for, elide, finite};
 use tiersim_models::units::shown::{Unit, of_times};
 
@@ -86,7 +87,7 @@ impl Column {
 
     pub(crate) fn width(&self) -> usize {
         let texts = self.header.iter().chain(&self.cells);
-        texts.map(|text| text.chars().count()).max().unwrap_or(0)
+        texts.map(|text| columns(text)).max().unwrap_or(0)
     }
 }
 

@@ -82,6 +82,7 @@ mod uncertainty;
 mod units;
 mod validation;
 mod verdict;
+mod wide;
 pub mod words;
 mod workers;
 mod xy;
@@ -123,6 +124,7 @@ pub use timeline::timeline_json;
 pub use trace_memory::{leak_words, trace_memory_json, trace_memory_text};
 pub use trace_shape::{requests_charts, trace_charts};
 pub use validation::{Validation, validation_artefacts, validation_text};
+pub use wide::boxes;
 pub use workers::Workers;
 pub use xy::{Axis, Band, Marks, Series, XyChart};
 

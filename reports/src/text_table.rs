@@ -1,5 +1,6 @@
 //! Tables of text for a terminal: every column as wide as its widest cell, two spaces between.
 
+use crate::wide::columns;
 use crate::words::wrapped;
 
 /// How much a table says.
@@ -70,21 +71,24 @@ pub(crate) fn table_in_blocks(head: usize, most: usize, rows: &[Vec<String>]) ->
     blocks.join("\n")
 }
 
-/// Characters of the widest cell of each column.
+/// How wide the widest cell of each column is.
 fn widths(rows: &[Vec<String>]) -> Vec<usize> {
     let count = rows.iter().map(Vec::len).max().unwrap_or(0);
     let width = |column: usize| {
         let cells = rows.iter().filter_map(|row| row.get(column));
-        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        cells.map(|cell| columns(cell)).max().unwrap_or(0)
     };
     (0..count).map(width).collect()
 }
 
 /// Cells with their widths and sides, two spaces between.
 fn line<'c>(cells: impl Iterator<Item = (&'c String, usize, Side)>) -> String {
-    let padded = cells.map(|(cell, width, side)| match side {
-        Side::Right => format!("{cell:>width$}"),
-        Side::Left => format!("{cell:<width$}"),
+    let padded = cells.map(|(cell, width, side)| {
+        let air = " ".repeat(width.saturating_sub(columns(cell)));
+        match side {
+            Side::Right => air + cell,
+            Side::Left => format!("{cell}{air}"),
+        }
     });
     padded.collect::<Vec<_>>().join("  ")
 }
@@ -117,5 +121,12 @@ mod tests {
         let table = text_table(2, &[Side::Left, Side::Right], &rows);
         assert_eq!(table, "  name      bytes  from\n  é         12345\n\n  long one\n");
         assert_eq!(text_table(0, &[], &[]), "");
+    }
+
+    #[test]
+    fn cells_of_wide_characters_leave_the_next_column_where_it_is() {
+        let rows = [cells(["分層", "1"]), cells(["ab", "22"]), cells(["e\u{301}", "333"])];
+        let table = text_table(0, &[Side::Left, Side::Right], &rows);
+        assert_eq!(table, "分層    1\nab     22\ne\u{301}     333\n");
     }
 }

@@ -55,14 +55,15 @@ fn files<const N: usize>(
 }
 
 fn chart(shape: &TraceShape, title: &str, about: String, version: &str, x: Axis) -> XyChart {
-    let recorded = match shape.recorded.is_empty() {
-        true => String::new(),
-        false => format!(" · recorded: {}", elide(&clean(&shape.recorded), 100)),
-    };
     let ops = count(shape.ops as usize, "op", "ops");
+    let mut notes = vec![about, format!("tiersim {version} · trace info · {ops}")];
+    // A line of its own: what durations are of mostly stands at the end.
+    if !shape.recorded.is_empty() {
+        notes.push(format!("recorded: {}", clean(&shape.recorded)));
+    }
     XyChart {
         title: format!("{}: {title}", elide(&clean(&shape.name), LONGEST)),
-        notes: vec![about, format!("tiersim {version} · trace info · {ops}{recorded}")],
+        notes,
         x,
         ..XyChart::default()
     }

@@ -146,6 +146,18 @@ async function works(tab) {
     await tab.key("Enter", 13, "\r");
     check(await tab.run(`document.querySelector("${sorted}").ariaSort === "descending"`), "Enter sorts");
   }
+  // Values as files write them are sorted by one unit.
+  const written = `[...document.querySelectorAll(".wide table")].find((table) => table.tBodies[0] &&
+    [...table.tHead.rows[0].cells].some((head) => head.innerText === "value" && head.querySelector("button")) &&
+    [...table.tBodies[0].rows].some((row) => /^[gmt]i?b\\(/.test(row.cells[1].innerText)))`;
+  if (await tab.run(`!!${written}`)) {
+    const bytes = await tab.run(`(() => { const table = ${written};
+      [...table.tHead.rows[0].cells].find((head) => head.innerText === "value").querySelector("button").click();
+      const units = { gb: 1e9, gib: 2 ** 30, mb: 1e6, mib: 2 ** 20, tb: 1e12, tib: 2 ** 40 };
+      return [...table.tBodies[0].rows].map((row) => /^([gmt]i?b)\\((.*)\\)$/.exec(row.cells[1].innerText))
+        .filter(Boolean).map((found) => units[found[1]] * Number(found[2])); })()`);
+    check(bytes.every((size, at) => at === 0 || bytes[at - 1] <= size), `sizes are in their order: ${bytes}`);
+  }
   if (await tab.run(`!!document.querySelector(".marks a")`)) {
     // The last one lies on top.
     await tab.point(".marks a:last-child");
