@@ -137,6 +137,9 @@ struct StepArgs {
     /// Blocks whose weights are gathered ahead in stage 3.
     #[arg(long, value_name = "N", default_value_t = 1)]
     prefetch: u32,
+    /// In stage 3, what a forward pass gathers stays whole for the backward pass.
+    #[arg(long)]
+    no_reshard: bool,
     /// Communication waits for computing and computing for communication.
     #[arg(long)]
     no_overlap: bool,
@@ -250,6 +253,7 @@ impl StepArgs {
                 host_update: self.host_update,
                 bucket: self.bucket.map_or(zero.bucket, Bytes::new),
                 prefetch: self.prefetch,
+                reshard: !self.no_reshard,
                 overlap: !self.no_overlap,
             },
             devices: self.devices.unwrap_or(parallel.ranks().clamp(1, 8) as u32),

@@ -80,8 +80,10 @@ pub struct Guide {
     /// Its machine, and what products run in.
     pub hardware: String,
     pub(crate) peak: &'static str,
-    /// Whether weights are stored in fp8, which devices that can multiply as they are.
+    /// Whether weights are multiplied in fp8 on devices that can.
     pub(crate) in_fp8: bool,
+    /// Whether it trains with PyTorch's own attention in one kernel.
+    pub(crate) by_pytorch: bool,
     /// In the order of the file.
     pub rows: Vec<Row>,
 }
@@ -117,9 +119,14 @@ impl Guide {
             return self;
         }
         if as_they_are {
-            let told =
-                "time: op_times(precision: \"fp8\"): this device multiplies them as they are";
+            let told = "time: op_times(precision: \"fp8\"): this device multiplies them";
             self.rows.push(Row::not_said("products of weights in fp8", told));
+        }
+        if self.by_pytorch && times.is_some_and(|times| times.cudnn.is_some()) {
+            let told = "time: op_times: attention of cuDNN, as PyTorch has it from 2.11 on; older ones \
+                        run FlashAttention 2, up to twice as long for long sequences: write attention: \
+                        flash_attention_2 beside the precision there";
+            self.rows.push(Row::not_said("attention's kernels", told));
         }
         let from = format!("time: roofline(precision: {:?})", self.peak);
         let to = format!("time: op_times(precision: {precision:?})");

@@ -114,7 +114,8 @@ const CONFIGURATIONS: [(&str, &[&str], &[&str]); 9] = [
          activation_checkpointing: true\n  reshard_after_forward: false\n  state_dict_type: FULL_STATE_DICT\n",
         &[],
         &[
-            "zero: (stage: 2, host_update: 1.0)",
+            "zero: (stage: 3, host_update: 1.0, reshard: false)",
+            "reshard_after_forward: false -> zero: (stage: 3, reshard: false): shards are offloaded",
             "checkpointing: full",
             "parameters: \"far\"",
             "state_dict_type: FULL_STATE_DICT -> ignored: of saving",
@@ -162,6 +163,45 @@ fn a_file_of_deepspeed_decides_the_precision_that_nobody_says() {
 }
 
 /// A V100 has no products of floats that are cut.
+/// FSDP offloads shards whatever its strategy: without resharding after forward the host holds as
+/// much, each parameter comes once a step and not twice, and all blocks are whole at once.
+#[test]
+fn what_fsdp_offloads_is_shards() {
+    let project = Project::shipped();
+    let of = |strategy: &str| {
+        let text = format!(
+            "distributed_type: FSDP\nmixed_precision: bf16\nnum_processes: 8\nfsdp_config:\n  \
+             fsdp_sharding_strategy: {strategy}\n  fsdp_offload_params: true\n  \
+             fsdp_backward_prefetch: BACKWARD_PRE\n  fsdp_activation_checkpointing: true\n"
+        );
+        let more = ["--model", "llama-2-7b", "--device", "h100"];
+        let told = turned(&project, "fsdp.yaml", &text, &more).ends_with(0).stdout;
+        project.write("fsdp.ron", told);
+        let run = ["run", "fsdp.ron", "--out", "out", "--no-png", "--no-bound-curve", "-q"];
+        project.run(&run).ends_with(0);
+        let text = project.text("out/summary.json");
+        let summary: Value = serde_json::from_str(&text).expect("JSON");
+        let one = &summary["results"][0];
+        let bytes = |of: &str, key: &str| one[of][key].as_f64().expect("a number");
+        [
+            bytes("peak_bytes", "dram"),
+            bytes("peak_bytes", "hbm"),
+            bytes("moved_bytes", "dram->switch"),
+        ]
+    };
+    let [host, device, comes] = of("FULL_SHARD");
+    let [kept_host, kept_device, kept_comes] = of("SHARD_GRAD_OP");
+    assert_eq!(kept_host, host);
+    // Two bytes of 6.74 billion parameters, of which one block and the one ahead were whole before.
+    let weights = 2.0 * 6.738e9;
+    let more = kept_device - device;
+    assert!((0.8 * weights..weights).contains(&more), "{more}");
+    // One of the two visits of a block brings its shard.
+    let blocks = 2.0 * 6.476e9 / 8.0;
+    let fewer = (comes - kept_comes) / blocks;
+    assert!((0.99..1.01).contains(&fewer), "{comes} {kept_comes}: {fewer} steps");
+}
+
 #[test]
 fn thirty_two_bits_are_multiplied_whole() {
     let project = Project::shipped();

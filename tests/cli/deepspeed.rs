@@ -271,3 +271,132 @@ fn comments_hide_no_key() {
         "line 5: wandb",
     ]);
 }
+
+/// Figures of the only case of a configuration's scenario, by the path of their keys.
+fn figures(project: &Project, text: &str, more: &[&str], keys: &[[&str; 2]]) -> Vec<f64> {
+    let told = turned(project, text, more).ends_with(0).stdout;
+    project.write("it.ron", told);
+    let run = ["run", "it.ron", "--out", "out", "--no-png", "--no-bound-curve", "-q"];
+    project.run(&run).ends_with(0);
+    let summary: Value = serde_json::from_str(&project.text("out/summary.json")).expect("JSON");
+    let of = |[of, key]: &[&str; 2]| summary["results"][0][of][key].as_f64();
+    keys.iter().map(|key| of(key).unwrap_or_else(|| panic!("{key:?}"))).collect()
+}
+
+/// Gradients that are not partitioned stay in HBM: the host holds what `tiersim memory` says of stage
+/// 1, and is handed the rank's own part of them.
+#[test]
+fn the_host_holds_as_much_in_stage_1_as_memory_says() {
+    let project = Project::shipped();
+    let text = r#"{"bf16": {"enabled": true}, "train_micro_batch_size_per_gpu": 1, "zero_optimization": {"stage": 1,
+        "offload_optimizer": {"device": "cpu", "pin_memory": true}}}"#;
+    let more = ["--model", "llama-2-7b", "--device", "h100", "--gpus", "8", "--checkpointing"];
+    turned(&project, text, &more).ends_with(0).shows(&["gradients: \"near\""]);
+    let keys =
+        [["peak_bytes", "dram"], ["moved_bytes", "switch->dram"], ["moved_bytes", "dram->switch"]];
+    let found = figures(&project, text, &more, &keys);
+    let asked =
+        ["memory", "--model", "llama-2-7b", "--gpus", "8", "--stage", "1", "--sequence", "512"];
+    let more = ["--offload-optimizer", "cpu", "--checkpointing", "full", "--format", "json"];
+    let said = project.run(&[&asked[..], &more].concat()).ends_with(0).stdout;
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    let bytes = |key: &str| said[key].as_f64().unwrap_or_else(|| panic!("{key}"));
+    let part = bytes("gradients_bytes") / 8.0;
+    assert_eq!(bytes("handed_gradients_cpu_bytes"), part);
+    let host = bytes("cpu_bytes_per_node") / 8.0;
+    assert_eq!(host, bytes("optimizer_cpu_bytes") + part);
+    for (found, said) in [(found[0], host), (found[1], part), (found[2], part)] {
+        assert!((found / said - 1.0).abs() < 0.005, "{found} {said}");
+    }
+}
+
+/// `allreduce_gradients` of the engine is behind the backward pass; `BF16_Optimizer` sums in 32 bits
+/// and divides its state.
+#[test]
+fn without_zero_nothing_overlaps_and_bf16_divides_its_state() {
+    let project = Project::shipped();
+    let text = |precision: &str, zero: &str| {
+        format!(
+            "{{\"{precision}\": {{\"enabled\": true}}, \"train_micro_batch_size_per_gpu\": 1{zero}}}"
+        )
+    };
+    let off = ", \"zero_optimization\": {\"stage\": 0, \"overlap_comm\": false, \"reduce_bucket_size\": 1e8}";
+    let overlaps = ", \"zero_optimization\": {\"stage\": 0, \"overlap_comm\": true}";
+    for zero in ["", off, overlaps] {
+        turned(&project, &text("fp16", zero), &["--gpus", "8"]).ends_with(0).shows(&[
+            "zero: (stage: 0, overlap: false),",
+            "-> zero: (stage: 0, overlap: false): gradients are reduced behind the backward pass",
+        ]);
+        turned(&project, &text("bf16", zero), &["--gpus", "8"]).ends_with(0).shows(&[
+            "zero: (stage: 1, overlap: false),",
+            "formats: (gradients: fp32),",
+            "grad_accum_dtype: not said -> formats: (gradients: fp32)",
+            "BF16_Optimizer divides master weights",
+        ]);
+        // One device divides and reduces nothing.
+        let one = turned(&project, &text("bf16", zero), &[]).ends_with(0).stdout;
+        assert!(one.contains("formats: (gradients: fp32),") && !one.contains("zero: ("), "{one}");
+    }
+    let ran = turned(&project, &text("bf16", off), &["--gpus", "8"]);
+    ran.shows(&["overlap_comm: false -> zero: (overlap: false)", "buffers of 500 million"]);
+    // 4 bytes of gradient and of weights whole, and K P / N of state.
+    let keys = [["peak_bytes", "hbm"]];
+    let more = ["--gpus", "8", "--model", "llama-2-7b", "--device", "h100", "--checkpointing"];
+    let peak = figures(&project, &text("bf16", ""), &more, &keys)[0];
+    let state = 6.738e9 * (2.0 + 4.0 + 12.0 / 8.0);
+    assert!((state..1.1 * state).contains(&peak), "{peak} {state}");
+}
+
+/// The file counts, and what was typed against it is told.
+#[test]
+fn options_that_contradict_the_file_are_told() {
+    let project = Project::shipped();
+    let text = "{\"bf16\": {\"enabled\": true},\n\"train_micro_batch_size_per_gpu\": 2, \"gradient_accumulation_steps\": 4,\n\
+                \"zero_optimization\": {\"stage\": 2}}";
+    let typed =
+        ["--precision", "fp16", "--micro-batch", "8", "--accumulation", "7", "--stage", "3"];
+    turned(&project, text, &typed).ends_with(0).shows(&[
+        "--precision: fp16 -> ignored: `bf16.enabled` of line 1 says bf16, and the file counts",
+        "--micro-batch: 8 -> ignored: `train_micro_batch_size_per_gpu` of line 2 says 2",
+        "--accumulation: 7 -> ignored: `gradient_accumulation_steps` of line 2 says 4",
+        "--stage: 3 -> ignored: `zero_optimization.stage` of line 3 says 2",
+        "zero: (stage: 2",
+        "batch: 8,",
+    ]);
+    let same = ["--precision", "bf16", "--micro-batch", "2", "--accumulation", "4", "--stage", "2"];
+    let ran = turned(&project, text, &same).ends_with(0);
+    assert!(!ran.stdout.contains("the file counts"), "{}", ran.stdout);
+    // A file that is silent about ZeRO does not leave the stage open.
+    turned(&project, "{\"train_batch_size\": 1}", &["--stage", "3"])
+        .ends_with(0)
+        .shows(&["--stage: 3 -> ignored: it is for `zero_optimization.stage: auto`"]);
+}
+
+/// offload_config.py: `ratio` is of stage 3.
+#[test]
+fn a_ratio_is_of_stage_3() {
+    let project = Project::shipped();
+    for stage in 1..=3 {
+        let text = format!(
+            "{{\"bf16\": {{\"enabled\": true}}, \"zero_optimization\": {{\"stage\": {stage}, \
+             \"offload_optimizer\": {{\"device\": \"cpu\", \"ratio\": 0.3}}}}}}"
+        );
+        let ran = turned(&project, &text, &["--gpus", "2"]).ends_with(0);
+        let (update, told) = match stage {
+            3 => ("host_update: 0.3", "ratio: 0.3 -> optimizer_share: 0.3"),
+            _ => ("host_update: 1.0", "ratio: 0.3 -> ignored: DeepSpeed takes it in stage 3 only"),
+        };
+        ran.shows(&[update, told]);
+    }
+}
+
+/// PyTorch's attention is that of its version, on machines where that is measured.
+#[test]
+fn the_kernels_of_attention_are_told_where_they_are_measured() {
+    let project = Project::shipped();
+    let row = "attention's kernels: not said -> time: op_times: attention of cuDNN";
+    let text = "{\"bf16\": {\"enabled\": true}}";
+    turned(&project, text, &["--device", "h100"]).ends_with(0).shows(&[row]);
+    let other = turned(&project, text, &["--device", "rtx-4090"]).ends_with(0);
+    assert!(!other.stdout.contains("attention's kernels"), "{}", other.stdout);
+}

@@ -227,6 +227,7 @@ pub fn job(seed: u64) -> (Training, Offload) {
                 host_update,
                 bucket: Bytes::new(dice.pick(&[1, 5_000, 500_000])),
                 prefetch: dice.within(0..=2),
+                reshard: dice.within(0..=3) > 0,
                 ..Zero::default()
             },
             devices: 8,

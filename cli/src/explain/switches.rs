@@ -50,11 +50,11 @@ impl Turned {
     fn said(&self, zero: &Zero) -> Changes {
         let mut all = self.changes.clone();
         if self.zero != *zero {
-            let Zero { stage, host_update, bucket, prefetch, overlap } = self.zero;
+            let Zero { stage, host_update, bucket, prefetch, reshard, overlap } = self.zero;
             let share = f64::from(host_update) / 1000.0;
             let value = format!(
                 "(stage: {stage}, host_update: {share}, bucket: b({}), prefetch: {prefetch}, \
-                 overlap: {overlap})",
+                 reshard: {reshard}, overlap: {overlap})",
                 bucket.get()
             );
             all.push(key("zero", value));

@@ -236,6 +236,7 @@ fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, S
         reserved: args.reserve.unwrap_or(0),
         largest_layer: args.largest_layer.unwrap_or(0),
         prefetch: args.prefetch_layers.unwrap_or(prefetch).into(),
+        reshard: Zero::default().reshard,
         packed: packed(args, model)?.map(|(packed, _)| packed),
         step: step(args, model, (tensor, stages, interleave), weights)?,
         lora: lora(args, model)?,

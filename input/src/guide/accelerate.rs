@@ -7,6 +7,7 @@
 
 mod device_map;
 mod reasons;
+mod sharding;
 
 use super::deepspeed::{self, Job};
 use super::fsdp as keys;
@@ -16,6 +17,7 @@ use super::yaml::{self, Entry};
 use super::{Fate, Guide, Row, write};
 pub use device_map::{MapLoad, device_map, is_device_map};
 use reasons::reason;
+use sharding::fsdp;
 use std::path::{Path, PathBuf};
 use tiersim_models::diagnostic::Diagnostics;
 
@@ -121,7 +123,11 @@ pub fn accelerate(file: &Path, text: &str, launch: &Launch<'_>) -> Result<Guide,
         match of.text(key, told) {
             Some((name, _)) => {
                 let (file, text) = (launch.open)(name)?;
-                named = Some(deepspeed::deepspeed(&file, &text, &job)?);
+                let mut guide = deepspeed::deepspeed(&file, &text, &job)?;
+                if launch.precision.is_none() {
+                    contradicted(&mut of, &mut guide);
+                }
+                named = Some(guide);
                 for key in ["gradient_accumulation_steps", "zero_optimization.stage"] {
                     of.ignore(key, "the file that is named says it");
                 }
@@ -146,6 +152,16 @@ pub fn accelerate(file: &Path, text: &str, launch: &Launch<'_>) -> Result<Guide,
             let told = ["as accelerate launches", "tiersim from accelerate FILE"];
             Ok(write::guide(&name.unwrap_or_default(), &settings, told, rows))
         }
+    }
+}
+
+/// A precision of the configuration that its file of DeepSpeed outvotes is the key's, not the
+/// command's.
+fn contradicted(of: &mut Reader<'_>, guide: &mut Guide) {
+    let found = guide.rows.iter().position(|row| row.line == 0 && row.key == "--precision");
+    let Some(index) = found else { return };
+    if let Fate::Ignored(why) = guide.rows.remove(index).fate {
+        of.ignore(keys::PRECISION, &why);
     }
 }
 
@@ -328,98 +344,6 @@ fn batches(of: &mut Reader<'_>, launch: &Launch<'_>, settings: &mut Settings) {
         of.ignore(key, "the command says another");
     }
     settings.accumulation = launch.accumulation.or(steps).unwrap_or(1);
-}
-
-/// The newer word for the strategy, of FSDP 2.
-const RESHARD: &str = "fsdp_config.fsdp_reshard_after_forward";
-
-/// What FSDP divides, and what it keeps on the host.
-fn fsdp(of: &mut Reader<'_>, kind: Kind, settings: &mut Settings) {
-    if kind == Kind::Replicas {
-        settings.bucket = Some(DDP_BUCKET);
-    }
-    if kind != Kind::Fsdp {
-        return;
-    }
-    settings.zero_stage = sharding(of);
-    let on = "checkpointing: full";
-    let again = of.flag(keys::CHECKPOINTING, ["as the program says", on]);
-    settings.checkpointing |= again == Some(true);
-    let told = [
-        "optimizer state and weights in HBM",
-        "ZeroOffload(optimizer: \"far\", parameters: \"far\"), and host_update: 1",
-    ];
-    let key = keys::OFFLOAD;
-    if of.flag(key, told) == Some(true) {
-        (settings.optimizer, settings.parameters) = (Some("far"), Some("far"));
-    }
-    let key = keys::BACKWARD;
-    // Numbers are those of the plugin's enumeration; what comes behind the block is not ahead.
-    let ahead = |word: &str| match word.to_ascii_uppercase().as_str() {
-        "1" => Some(1),
-        "BACKWARD_POST" | "2" | "3" | "NONE" | "NULL" | "" => Some(0),
-        word => keys::BACKWARD_PREFETCHES
-            .iter()
-            .find(|(own, _)| *own == word)
-            .map(|(_, n)| u64::from(*n)),
-    };
-    let told =
-        |word: &str| Fate::Taken(format!("zero: (prefetch: {})", ahead(word).unwrap_or_default()));
-    if let Some((word, place)) = of.text(key, told) {
-        settings.ahead = ahead(word);
-        if settings.ahead.is_none() {
-            let rule = "`fsdp_backward_prefetch` is BACKWARD_PRE, BACKWARD_POST or NO_PREFETCH";
-            of.wrong(place, rule, word, "write one of these");
-        }
-    }
-    if settings.zero_stage < 3 {
-        of.ignore(key, "weights stay gathered: nothing is fetched ahead");
-        settings.ahead = None;
-    }
-    if settings.devices == 1 {
-        for key in [keys::SHARDING, RESHARD, keys::BACKWARD] {
-            of.ignore(key, "one device has nothing to divide its state among");
-        }
-        (settings.zero_stage, settings.ahead) = (0, None);
-    }
-}
-
-/// The stage of ZeRO that FSDP's strategy is.
-fn sharding(of: &mut Reader<'_>) -> u64 {
-    let machines = of.find("num_machines").and_then(|(_, entry)| entry.value.as_deref());
-    let several = machines.is_some_and(|many| many != "1");
-    let stage = |word: &str| {
-        Some(match word.to_ascii_uppercase().as_str() {
-            "1" | "TRUE" | "YES" => 3,
-            "2" | "FALSE" | "NO" => 2,
-            "3" => 0,
-            "HYBRID_SHARD" | "4" if !several => 3,
-            "HYBRID_SHARD_ZERO2" | "5" if !several => 2,
-            word => {
-                let known = keys::STRATEGIES.iter().find(|(own, _)| *own == word);
-                return known.map(|(_, stage)| u64::from(*stage));
-            }
-        })
-    };
-    let mut found = None;
-    for key in [RESHARD, keys::SHARDING] {
-        let told =
-            |word: &str| Fate::Taken(format!("zero: (stage: {})", stage(word).unwrap_or_default()));
-        let Some((word, place)) = of.text(key, told) else { continue };
-        if stage(word).is_none() {
-            let hybrid = word.to_ascii_uppercase().starts_with("HYBRID") || "45".contains(word);
-            let rule = match hybrid {
-                true => "replicas of what is sharded within a server are not modelled".to_owned(),
-                false => format!("`{key}` is true, false, FULL_SHARD, SHARD_GRAD_OP or NO_SHARD"),
-            };
-            of.wrong(place, &rule, word, "write FULL_SHARD, or run on one server");
-        }
-        match found {
-            None => found = stage(word),
-            Some(_) => of.ignore(key, "`fsdp_reshard_after_forward`, which is newer, says it"),
-        }
-    }
-    found.unwrap_or(3)
 }
 
 /// Keys that say nothing, and those of sections that are not in use.

@@ -7,13 +7,16 @@
 
 mod comments;
 pub(super) mod keys;
+mod offload;
 mod reasons;
 mod shape;
+mod without_zero;
 
 use super::reader::Reader;
 use super::settings::Settings;
-use super::{Fate, Guide, write, yaml};
+use super::{Fate, Guide, Row, write, yaml};
 use comments::without_comments;
+use offload::offload;
 pub(super) use reasons::reason as why;
 use std::path::Path;
 use tiersim_models::diagnostic::Diagnostics;
@@ -60,7 +63,7 @@ pub fn deepspeed(file: &Path, text: &str, job: &Job<'_>) -> Result<Guide, Diagno
         host_gib: job.host_gib,
         ..Settings::default()
     };
-    settings.precision = precision(&mut of, job);
+    settings.precision = precision(&mut of, job, &mut settings.told);
     parts(&mut of, job, &mut settings);
     for (index, entry) in entries.iter().enumerate() {
         if of.rows[index].is_none() {
@@ -82,9 +85,12 @@ pub fn deepspeed(file: &Path, text: &str, job: &Job<'_>) -> Result<Guide, Diagno
 pub(super) fn parts(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
     batches(of, job, settings);
     update(of, settings);
-    gradients(of, settings);
+    let said = gradients(of, settings);
     zero(of, job, settings);
     offload(of, settings);
+    if settings.zero_stage == 0 {
+        without_zero::without_zero(of, settings, said);
+    }
     checkpoints(of, settings);
     shape::splits(of);
     shape::sections(of);
@@ -133,8 +139,29 @@ impl Reader<'_> {
     }
 }
 
+/// An option that says another thing than the file, which counts.
+fn outvoted(
+    told: &mut Vec<Row>,
+    of: &Reader<'_>,
+    [option, typed]: [&str; 2],
+    [key, is]: [&str; 2],
+) {
+    if typed == is {
+        return;
+    }
+    let why = match of.find(key) {
+        Some((_, entry)) => {
+            let (name, line) = (entry.path.join("."), entry.place.line);
+            format!("`{name}` of line {line} says {is}, and the file counts")
+        }
+        None => format!("it is for `{key}: auto`, and the file does not say it: {is}"),
+    };
+    let (key, value) = (option.to_owned(), typed.to_owned());
+    told.push(Row { line: 0, key, value, fate: Fate::Ignored(why) });
+}
+
 /// The one that is on; else the one that is left open and that the command names, or the first.
-fn precision(of: &mut Reader<'_>, job: &Job<'_>) -> &'static str {
+fn precision(of: &mut Reader<'_>, job: &Job<'_>, told: &mut Vec<Row>) -> &'static str {
     let (open, said): (Vec<_>, Vec<_>) =
         keys::PRECISIONS.into_iter().partition(|(key, _)| of.is_auto(key));
     let mut on = Vec::new();
@@ -150,6 +177,9 @@ fn precision(of: &mut Reader<'_>, job: &Job<'_>) -> &'static str {
     }
     let first = open.first().map_or("fp32", |(_, name)| name);
     let chosen = on.first().map_or(job.precision.unwrap_or(first), |(_, name)| name);
+    if let (Some((key, _)), Some(typed)) = (on.first(), job.precision) {
+        outvoted(told, of, ["--precision", typed], [key, chosen]);
+    }
     for (key, name) in open {
         let index = of.find(key).expect("it is auto").0;
         of.rows[index] = Some(match chosen == name {
@@ -181,6 +211,15 @@ fn batches(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
         }
         Some(number.clamp(1, 1 << 20))
     });
+    for (option, typed, key, said) in [
+        ("--micro-batch", job.micro_batch, keys::MICRO_BATCH, micro),
+        ("--accumulation", job.accumulation, keys::ACCUMULATION, steps),
+    ] {
+        if let (Some(typed), Some(said)) = (typed, said) {
+            let both = [typed, said].map(|number| number.to_string());
+            outvoted(&mut settings.told, of, [option, &both[0]], [key, &both[1]]);
+        }
+    }
     let share = all.map(|all| all / job.gpus);
     let micro = micro.or(job.micro_batch).or(match (share, steps.or(job.accumulation)) {
         (Some(share), steps) => Some((share / steps.unwrap_or(1)).max(1)),
@@ -229,8 +268,8 @@ fn update(of: &mut Reader<'_>, settings: &mut Settings) {
     }
 }
 
-/// What gradients are summed up in.
-fn gradients(of: &mut Reader<'_>, settings: &mut Settings) {
+/// What gradients are summed up in, and whether the file says it.
+fn gradients(of: &mut Reader<'_>, settings: &mut Settings) -> bool {
     let known = |value: &str| match value.to_ascii_lowercase().as_str() {
         "fp32" | "float32" => Some("fp32"),
         "fp16" | "float16" | "half" => Some("fp16"),
@@ -239,19 +278,20 @@ fn gradients(of: &mut Reader<'_>, settings: &mut Settings) {
     };
     let key = keys::GRADIENTS;
     if of.is_left_to_the_program(key, "left to the program: the precision") {
-        return;
+        return false;
     }
     let told = |value: &str| match known(value) {
         Some(word) => Fate::Taken(format!("formats: (gradients: {word})")),
         None => Fate::Ignored("the precision, as where it is not said".to_owned()),
     };
-    let Some((value, place)) = of.text(key, told) else { return };
+    let Some((value, place)) = of.text(key, told) else { return false };
     let is_none = matches!(value.to_ascii_lowercase().as_str(), "none" | "null" | "~" | "");
     if known(value).is_none() && !is_none {
         let rule = "`grad_accum_dtype` is fp32, fp16 or bf16";
         of.wrong(place, rule, value, "write one of these, or leave it out");
     }
     settings.gradients = known(value).filter(|word| *word != settings.precision);
+    known(value).is_some()
 }
 
 /// The stage; older files say whether it is on.
@@ -286,6 +326,10 @@ fn stage(of: &mut Reader<'_>, job: &Job<'_>) -> u64 {
 
 fn zero(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
     settings.zero_stage = stage(of, job);
+    if let Some(typed) = job.stage {
+        let both = [typed, settings.zero_stage].map(|number| number.to_string());
+        outvoted(&mut settings.told, of, ["--stage", &both[0]], [keys::STAGE, &both[1]]);
+    }
     let wide = keys::element(settings.precision);
     let key = keys::BUCKET;
     if !of.is_left_to_the_program(key, "left to the program: the scenario's own, 500 MB") {
@@ -299,100 +343,8 @@ fn zero(of: &mut Reader<'_>, job: &Job<'_>, settings: &mut Settings) {
     settings.one_stream = !overlap.unwrap_or(settings.zero_stage == 3);
     if settings.zero_stage == 0 || settings.devices == 1 {
         (settings.bucket, settings.one_stream) = (None, false);
-        let why = match settings.zero_stage {
-            0 => "stage 0 partitions nothing",
-            _ => "one device reduces nothing",
-        };
         for key in [keys::BUCKET, keys::OVERLAP] {
-            of.ignore(key, why);
-        }
-    }
-}
-
-fn offload(of: &mut Reader<'_>, settings: &mut Settings) {
-    let [optimizer, parameters] = keys::OFFLOADED.map(|section| keys::within(section, "device"));
-    let home = |of: &mut Reader<'_>, key: &str, what: &str| {
-        let empty = of.find(key).is_some_and(|(_, entry)| entry.value.as_deref() == Some("{}"));
-        if empty {
-            of.ignore(key, "an empty section: nothing is offloaded");
-        }
-        match empty || of.is_left_to_the_program(key, "left to the program: HBM") {
-            true => None,
-            false => of.place(key, what),
-        }
-    };
-    settings.optimizer = home(of, &optimizer, "optimizer");
-    settings.parameters = home(of, &parameters, "parameters");
-    let stage = settings.zero_stage;
-    if let Some(tier) = settings.optimizer {
-        let place = of.find(&optimizer).expect("it was read").1.place;
-        if stage == 0 {
-            let rule = "`offload_optimizer` is of stages 1 to 3";
-            of.wrong(place, rule, "stage 0", "write \"stage\": 2");
-        } else if tier == "drive" && stage < 3 {
-            let rule = "`offload_optimizer` goes to NVMe in stage 3 only";
-            of.wrong(place, rule, &format!("stage {stage}"), "write \"stage\": 3, or cpu");
-        } else if settings.precision == "fp32" {
-            of.wrong(
-                place,
-                keys::MASTER,
-                "fp32",
-                "switch bf16 or fp16 on, or pass --precision bf16",
-            );
-        }
-    }
-    if settings.parameters.is_some() && stage < 3 {
-        of.ignore(&parameters, "DeepSpeed offloads parameters in stage 3 only");
-        settings.parameters = None;
-    }
-    let key = keys::RATIO;
-    let share = of.text(key, |value| Fate::Taken(format!("optimizer_share: {value}")));
-    if let Some((value, place)) = share {
-        let number = value.parse().ok().filter(|share: &f64| (0.0..=1.0).contains(share));
-        if number.is_none() {
-            of.wrong(place, "`ratio` is a share from 0 to 1", value, "write 0.3 for three tenths");
-        }
-        if settings.optimizer.is_none() || number == Some(0.0) {
-            of.ignore(key, "nothing of it is offloaded");
-            settings.optimizer = None;
-        } else {
-            settings.optimizer_share = number.filter(|&share| share < 1.0);
-        }
-    }
-    let key = keys::PREFETCH;
-    if settings.parameters.is_none() {
-        let why = "what is gathered ahead of parameters in HBM is counted in blocks here: \
-                   `zero: (prefetch: ...)`";
-        of.ignore(key, why);
-    } else if !of.is_left_to_the_program(key, "left to the program: what is free") {
-        let wide = keys::element(settings.precision);
-        let told = |elements| match elements {
-            0 => "prefetch_ops: 0".to_owned(),
-            _ => format!("prefetch_budget: b({})", elements * wide),
-        };
-        settings.prefetch = of.count(key, told).map(|elements| elements * wide);
-    }
-    pinned(of, settings);
-}
-
-/// Copies are of pageable memory where what is offloaded is not pinned, as by default.
-fn pinned(of: &mut Reader<'_>, settings: &mut Settings) {
-    let mut pageable = Vec::new();
-    for (section, home) in
-        keys::OFFLOADED.into_iter().zip([settings.optimizer, settings.parameters])
-    {
-        let key = keys::within(section, "pin_memory");
-        let pinned = of.flag(&key, ["copies of pageable memory", "copies of pinned memory"]);
-        match home {
-            Some(_) => pageable.push((key, !pinned.unwrap_or(false))),
-            None => of.ignore(&key, "nothing of it is offloaded"),
-        }
-    }
-    settings.pageable = !pageable.is_empty() && pageable.iter().all(|(_, pageable)| *pageable);
-    // One `runtime` is for all copies of a case.
-    if !settings.pageable {
-        for (key, _) in pageable.iter().filter(|(_, pageable)| *pageable) {
-            of.ignore(key, "all copies of a case are alike, and others are of pinned memory");
+            of.ignore(key, "one device reduces nothing");
         }
     }
 }

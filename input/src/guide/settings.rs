@@ -25,6 +25,10 @@ pub(super) struct Settings {
     pub(super) checkpointing: bool,
     pub(super) eager_attention: bool,
     pub(super) zero_stage: u64,
+    /// Products of weights run in fp8 where the device can.
+    pub(super) fp8_products: bool,
+    /// What a forward pass gathers stays whole for the backward pass.
+    pub(super) keeps_gathered: bool,
     /// Where optimizer state and weights go, as tiers; `None` for HBM.
     pub(super) optimizer: Option<&'static str>,
     pub(super) parameters: Option<&'static str>,
@@ -62,6 +66,8 @@ pub(super) struct Settings {
     pub(super) generate: Option<Generate>,
     /// Training of a model that several kinds of ranks split, in the place of replicas alone.
     pub(super) ranks: Option<Ranks>,
+    /// What became of options, and defaults that change bytes or time.
+    pub(super) told: Vec<Row>,
 }
 
 /// How ranks split a model, and what comes with it.

@@ -10,10 +10,13 @@ use std::fmt::Write;
 pub(super) const PREFETCH_OPS: u32 = 16;
 
 /// The scenario of settings, and what became of each.
-pub(super) fn guide(from: &str, of: &Settings, told: [&str; 2], rows: Vec<Row>) -> Guide {
+pub(super) fn guide(from: &str, of: &Settings, told: [&str; 2], mut rows: Vec<Row>) -> Guide {
     let (hardware, peak) = (of.hardware.clone(), peak(of));
-    let in_fp8 = of.generate.as_ref().is_some_and(|text| text.weights.as_deref() == Some("fp8"));
-    Guide { scenario: scenario(from, of, told), hardware, peak, in_fp8, rows }
+    rows.extend(of.told.iter().cloned());
+    let stored = of.generate.as_ref().is_some_and(|text| text.weights.as_deref() == Some("fp8"));
+    let in_fp8 = stored || of.fp8_products;
+    let by_pytorch = of.generate.is_none() && of.ranks.is_none() && !of.eager_attention;
+    Guide { scenario: scenario(from, of, told), hardware, peak, in_fp8, by_pytorch, rows }
 }
 
 /// The text of a scenario; `from` is the file's name, `case` what the case of the settings is
@@ -171,6 +174,9 @@ fn workload(out: &mut String, of: &Settings) {
     }
     zero.extend(of.bucket.map(|bytes| format!("bucket: b({bytes})")));
     zero.extend(of.ahead.map(|blocks| format!("prefetch: {blocks}")));
+    if of.keeps_gathered {
+        zero.push("reshard: false".to_owned());
+    }
     if of.one_stream {
         zero.push("overlap: false".to_owned());
     }
@@ -198,7 +204,12 @@ fn offload(of: &Settings) -> Option<String> {
     let mut words = Vec::new();
     if let Some(tier) = of.optimizer {
         words.push(format!("optimizer: {tier:?}"));
-        if tier == "drive" {
+        // Gradients that are not partitioned stay whole where they are made, and the host's update
+        // is handed the rank's own part alone (DeepSpeed, stage_1_and_2.py: "partition only
+        // optimizer state"); Megatron's buffers of gradients stay so as well.
+        if of.zero_stage == 1 || of.zero_stage == 0 && of.ranks.is_some() {
+            words.push("gradients: \"near\"".to_owned());
+        } else if tier == "drive" {
             words.push("gradients: \"far\"".to_owned());
         }
         words.extend(of.optimizer_share.map(|share| format!("optimizer_share: {share:?}")));

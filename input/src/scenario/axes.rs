@@ -93,7 +93,7 @@ pub(crate) fn resolve(check: &mut Check<'_>, raw: &RawSweep) -> Axes {
     {
         let here = format!("sweep.axes.{index}");
         if !is_name(&axis.name) || !names.insert(&axis.name) {
-            let rule = "every axis has a name of its own, of 1 to 80 printable characters";
+            let rule = "every axis has a name of its own, of 1 to 80 bytes, all printable";
             check.fault(&format!("{here}.name"), rule, "choose another name");
         }
         if axis.path.is_empty() || axis.path == "sweep" || axis.path.starts_with("sweep.") {
@@ -248,7 +248,7 @@ fn expand(check: &mut Check<'_>, at: &str, axis: &RawAxis, count: usize) -> Vec<
             for (index, (label, _)) in list.iter().enumerate() {
                 if !is_name(label) || !labels.insert(label) {
                     let rule =
-                        "every choice has a label of its own, of 1 to 80 printable characters";
+                        "every choice has a label of its own, of 1 to 80 bytes, all printable";
                     check.fault(&format!("{at}.{index}"), rule, "choose another label");
                 }
             }

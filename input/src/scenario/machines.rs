@@ -103,7 +103,7 @@ pub(crate) fn listed(document: &Document) -> Result<Vec<Listed>, Diagnostics> {
         let plain = field("set").is_none().then(|| text(machine));
         // What is no machine at all is told where it is read.
         if !label.is_empty() && !super::resolve::is_name(&label) {
-            let rule = "the name of a machine has 1 to 80 printable characters";
+            let rule = "the name of a machine has 1 to 80 bytes, all printable";
             check.fault(&format!("{PATH}.{index}"), rule, "give it a `name`");
         } else if all.iter().any(|known| known.label == label) {
             let rule = "two machines are called alike";
@@ -262,7 +262,7 @@ impl Resolver<'_, '_> {
             return None;
         }
         if name.as_deref().is_some_and(|name| !super::resolve::is_name(name)) {
-            let rule = "the name of a machine has 1 to 80 printable characters";
+            let rule = "the name of a machine has 1 to 80 bytes, all printable";
             self.check.fault(&format!("{PATH}.name"), rule, "choose another name");
         }
         let text = self.files.machine_text(&machine);

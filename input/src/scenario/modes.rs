@@ -105,12 +105,17 @@ impl Resolver<'_, '_> {
         let size = raw.bucket.as_ref();
         let at = "workload.mode.zero.bucket";
         let bucket = size.and_then(|size| size.value(&mut self.check, at, CAPACITY));
+        if raw.reshard == Some(false) && raw.stage < 3 {
+            let at = "workload.mode.zero.reshard";
+            self.without_effect(at, "false", "weights are whole below stage 3");
+        }
         Some(Zero {
             stage: raw.stage,
             // In parts per thousand.
             host_update: (share? * 1000.0).round() as u16,
             bucket: bucket.unwrap_or(default.bucket),
             prefetch: raw.prefetch.unwrap_or(default.prefetch),
+            reshard: raw.reshard.unwrap_or(default.reshard),
             overlap: raw.overlap.unwrap_or(default.overlap),
         })
     }

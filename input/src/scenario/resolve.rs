@@ -312,7 +312,7 @@ impl Resolver<'_, '_> {
             let here = format!("policies.{index}");
             let name = &case.name;
             if !is_name(name) {
-                let rule = "the name of a policy has 1 to 80 printable characters";
+                let rule = "the name of a policy has 1 to 80 bytes, all printable";
                 self.check.fault(&format!("{here}.name"), rule, "choose another name");
             }
             if let Some(first) = seen.insert(name, index) {

@@ -124,7 +124,7 @@ fn every_field_means_what_it_says() {
                 kernels: fused,
                 dropout: true,
                 parallel: (data: 4, tensor: 2),
-                zero: (stage: 2, host_update: 0.25, bucket: mb(100), prefetch: 3, overlap: false),
+                zero: (stage: 2, host_update: 0.25, bucket: mb(100), prefetch: 3, reshard: true, overlap: false),
                 loader: (workers: 4),
             ),
             {TIME},
@@ -148,7 +148,7 @@ fn every_field_means_what_it_says() {
     let bucket = Bytes::new(100_000_000);
     assert_eq!(
         found.zero,
-        Zero { stage: 2, host_update: 250, bucket, prefetch: 3, overlap: false }
+        Zero { stage: 2, host_update: 250, bucket, prefetch: 3, reshard: true, overlap: false }
     );
     assert_eq!(found.loader, Some(Loader { workers: 4, prefetch: 2, token_bytes: 8 }));
     // One device has one rank, whatever the job has.

@@ -242,13 +242,14 @@ impl Rank {
 
     /// Most weights that stage 3 has gathered at once, in bytes: of the modules that one visit
     /// uses, of those before and behind the blocks or of one block, and of as many visits as are
-    /// gathered ahead. Where weights are `away` from the device, those that no other rank has a part
-    /// of come too.
+    /// gathered ahead; where they `stay` for the backward pass, of all blocks and what is behind
+    /// them. Where weights are `away` from the device, those that no other rank has a part of come
+    /// too.
     pub fn gathered(
         &self,
         (weights, packed): (Format, Option<Packed>),
         ahead: u64,
-        away: bool,
+        [away, stay]: [bool; 2],
     ) -> Result<u128, Overflow> {
         let of = |modules: &[RankModule]| {
             let shared = modules.iter().filter(|module| away || self.replicas(module) > 1);
@@ -261,8 +262,15 @@ impl Rank {
         let head = total([of(&self.head)?, table])?;
         let at_once = usize::try_from(ahead).unwrap_or(usize::MAX).saturating_add(1);
         let mut blocks = Vec::new();
+        let mut whole = if self.stages == 1 { head } else { 0 };
         for (count, block) in self.sorts() {
             blocks.extend(vec![of(block)?; at_once.min(count as usize)]);
+            whole = total([whole, product(&[of(block)?, count.into()])?])?;
+        }
+        if stay {
+            // The table is used before the blocks, and gathered with those that are ahead.
+            let first = blocks.iter().take(at_once - 1).copied();
+            return Ok(whole.max(total([embedding].into_iter().chain(first))?));
         }
         let back: Vec<u128> = blocks.iter().rev().copied().collect();
         let ends = if self.stages == 1 { vec![head] } else { Vec::new() };

@@ -281,6 +281,10 @@ pub struct Zero {
     pub bucket: Bytes,
     /// Layers whose weights are gathered ahead (stage 3).
     pub prefetch: u32,
+    /// Whether gathered weights go behind each visit (stage 3); otherwise what a forward pass has
+    /// gathered stays for the backward pass (PyTorch's `SHARD_GRAD_OP`, or
+    /// `reshard_after_forward=False`).
+    pub reshard: bool,
     /// Whether communication has a stream of its own.
     pub overlap: bool,
 }
@@ -292,6 +296,7 @@ impl Default for Zero {
             host_update: 0,
             bucket: Bytes::new(500_000_000),
             prefetch: 1,
+            reshard: true,
             overlap: true,
         }
     }

@@ -128,6 +128,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
             host_update: one_of(rng, if no_master { &[0, 1000][..] } else { &[0, 1, 333, 1000] }),
             bucket: Bytes::new(one_of(rng, &[1, 5_000, 1_000_000])),
             prefetch: rng.random_range(0..4),
+            reshard: rng.random_bool(0.7),
             overlap: rng.random_bool(0.5),
         },
         devices: 8,

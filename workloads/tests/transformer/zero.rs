@@ -8,7 +8,9 @@ use tiersim_models::units::Bytes;
 use tiersim_models::workload::{CollectiveKind, ObjectKind, Phase, Trace, Unit};
 use tiersim_workloads::transformer::card::{Card, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
-use tiersim_workloads::transformer::training::{Optimizer, Parallel, Training, Zero};
+use tiersim_workloads::transformer::training::{
+    Checkpointing, Optimizer, Parallel, Training, Zero,
+};
 
 #[test]
 fn parameters_are_those_that_are_published() {
@@ -135,6 +137,39 @@ fn gathered_weights_are_given_back() {
         let layers = most as f64 / f64::from(layer);
         let expected = f64::from(1 + prefetch);
         assert!((expected - 0.1..=expected + 0.1).contains(&layers), "{prefetch}: {layers}");
+    }
+}
+
+/// Without `reshard` every parameter is gathered once per micro-batch, from the first micro-batch to
+/// the last, and at the end of the forward pass all blocks are whole; state is that of stage 3.
+#[test]
+fn weights_that_stay_are_gathered_once_for_both_passes() {
+    use CollectiveKind::{AllGather, ReduceScatter};
+    for (tied, prefetch, checkpointing) in [
+        (false, 1, Checkpointing::None),
+        (true, 0, Checkpointing::Full),
+        (true, 2, Checkpointing::Every(2)),
+    ] {
+        let card = Card { tied, ..small() };
+        let p = sum(&plain(card.clone(), 16).trace(), ObjectKind::Weight) / 2;
+        for batch in [1, 3] {
+            let mut training = Training { batch, checkpointing, ..stage(card.clone(), 3, 8) };
+            training.zero.prefetch = prefetch;
+            let sharded = training.trace();
+            training.zero.reshard = false;
+            let trace = training.trace();
+            assert_eq!(trace.problems(), []);
+            let case = format!("tied {tied}, batch {batch}, {checkpointing:?}");
+            assert_eq!(sent(&trace, AllGather), 2 * p * u64::from(batch), "{case}");
+            assert_eq!(sent(&trace, ReduceScatter), sent(&sharded, ReduceScatter), "{case}");
+            assert_eq!(peak_state(&trace), peak_state(&sharded), "{case}");
+            let whole = alive(&trace, |object| object.name.ends_with(".whole"));
+            // The table of tokens is needed again where it is the head's matrix; that of positions
+            // is not.
+            let blocks = 2 * 3 * (12 * 64 * 64 + 13 * 64);
+            let behind = 2 * (64 * 64 + 2 * 64);
+            assert_eq!(*whole.iter().max().unwrap(), blocks + behind, "{case}");
+        }
     }
 }
 

@@ -92,6 +92,10 @@ pub(super) fn optimizer(name: &str) -> Option<&'static str> {
 pub(in crate::guide) const MASTER: &str =
     "the host updates an fp32 copy of its own, which is modelled beside 16-bit weights alone";
 
+/// What becomes of a share of optimizer state below stage 3 (offload_config.py, `ratio`).
+pub(in crate::guide) const RATIO_OF_STAGE_3: &str =
+    "DeepSpeed takes it in stage 3 only, and offloads all of it in stages 1 and 2";
+
 /// Bytes of an element: DeepSpeed counts elements where a scenario counts bytes.
 pub(in crate::guide) fn element(precision: &str) -> u64 {
     if precision == "fp32" { 4 } else { 2 }

@@ -79,7 +79,14 @@ pub(super) fn checkpoints(of: &mut Reader<'_>) -> Option<String> {
     let method = of.text("recompute-method", |word| Fate::Taken(word.to_owned()));
     let said = of.text("recompute-granularity", |word| Fate::Taken(word.to_owned()));
     let granularity = match said {
-        Some(("full", _)) => Some("full"),
+        Some((word @ "full", place)) => {
+            if method.is_none() {
+                let rule =
+                    "`recompute-granularity full` has a `recompute-method`, or Megatron refuses it";
+                of.wrong(place, rule, word, "add --recompute-method uniform, or block");
+            }
+            Some("full")
+        }
         Some(("selective", _)) => Some("selective"),
         Some((word, place)) => {
             let rule = "`recompute-granularity` is full or selective";

@@ -83,7 +83,8 @@ pub(super) fn card(
     let wide = of.number("kv-channels", [1, 1 << 14], "head_dim: {}");
     words.extend(wide.map(|wide| format!("head_dim: {wide}")));
     words.push(format!("vocab: {}", rows(of, tensor, vocab)));
-    words.extend(positions(of, family, sequence).map(|many| format!("positions: {many}")));
+    let table = positions(of, family, [sequence, hidden], defaults);
+    words.extend(table.map(|many| format!("positions: {many}")));
     let told = ["tied: true", "tied: false"];
     let own = of.flag("untie-embeddings-and-output-weights", told).unwrap_or(false);
     words.push(format!("tied: {}", !own));
@@ -196,7 +197,12 @@ fn rows(of: &mut Reader<'_>, tensor: u64, said: Option<u64>) -> u64 {
 }
 
 /// Rows of learned positions.
-fn positions(of: &mut Reader<'_>, family: &str, sequence: u64) -> Option<u64> {
+fn positions(
+    of: &mut Reader<'_>,
+    family: &str,
+    [sequence, hidden]: [u64; 2],
+    defaults: &mut Vec<Row>,
+) -> Option<u64> {
     let learned = is_ungated(family) && family != "bloom";
     let key = "max-position-embeddings";
     let many = of.number(key, [1, 1 << 26], "positions: {}");
@@ -225,7 +231,18 @@ fn positions(of: &mut Reader<'_>, family: &str, sequence: u64) -> Option<u64> {
     for key in ["use-rotary-position-embeddings", "no-position-embedding"] {
         of.text(key, |_| told(learned));
     }
-    if !learned {
+    let ways =
+        ["position-embedding-type", "use-rotary-position-embeddings", "no-position-embedding"];
+    if !learned && ways.iter().all(|key| of.find(key).is_none()) {
+        let parameters = many.unwrap_or(sequence).saturating_mul(hidden);
+        let why = format!(
+            "Megatron's default is learned_absolute, a table of {parameters} parameters on each rank \
+             of the ends, which a {family} block has not: write rope, or count them by hand"
+        );
+        let value = "not said".to_owned();
+        defaults.push(Row { line: 0, key: ways[0].to_owned(), value, fate: Fate::Ignored(why) });
+        of.ignore(key, "of the table of positions that is left out");
+    } else if !learned {
         of.ignore(key, "positions have no table");
     }
     learned.then(|| many.unwrap_or(sequence))

@@ -86,7 +86,8 @@ pub(super) fn refusal(flag: &str, value: &str) -> Option<(&'static str, &'static
         "pipeline-model-parallel-layout",
     ]) || begins(&["account-for-"])
     {
-        let remedy = "leave it out: the first stages have one layer more where they do not divide";
+        let remedy = "leave it out: the first stages have one layer more where they do not divide; \
+                      interleaved stages have to divide them";
         return Some(("stages have as many layers each as divide", remedy));
     }
     if begins(&["cpu-offloading"]) {

@@ -145,7 +145,7 @@ fn update(of: &mut Config<'_, '_>) {
 
 /// What goes over the wire, where there is one.
 fn partition(of: &mut Config<'_, '_>, stage: u8) {
-    let Zero { stage: _, host_update: _, bucket, prefetch, overlap } = of.training.zero;
+    let Zero { stage: _, host_update: _, bucket, prefetch, reshard, overlap } = of.training.zero;
     let usual = Zero::default();
     let [at_bucket, at_overlap] = ["bucket", "overlap"].map(|f| format!("workload.mode.zero.{f}"));
     if stage > 0 && of.training.parallel.data > 1 {
@@ -153,12 +153,21 @@ fn partition(of: &mut Config<'_, '_>, stage: u8) {
         of.say(&at_bucket, bucket, keys::BUCKET, elements);
         of.say(&at_overlap, overlap, keys::OVERLAP, overlap);
     } else {
-        let why = "one device, or stage 0, reduces nothing";
+        let several = of.training.parallel.data > 1;
+        let why = match several {
+            true => {
+                "without ZeRO gradients are reduced behind the backward pass, in buffers of \
+                     DeepSpeed's own size"
+            }
+            false => "one device reduces nothing",
+        };
         of.parts.unless(bucket == usual.bucket, &at_bucket, bucket, why);
-        of.parts.unless(overlap == usual.overlap, &at_overlap, overlap, why);
+        of.parts.unless(overlap == (usual.overlap && !several), &at_overlap, overlap, why);
     }
     let why = "DeepSpeed gathers ahead by elements (stage3_prefetch_bucket_size), not by blocks";
     of.parts.unless(prefetch == usual.prefetch, "workload.mode.zero.prefetch", prefetch, why);
+    let why = "DeepSpeed gathers again for the backward pass what it does not find in its cache";
+    of.parts.unless(reshard || stage < 3, "workload.mode.zero.reshard", reshard, why);
 }
 
 /// Whether the program is asked to keep the inputs of blocks only.

@@ -43,9 +43,9 @@ pub fn fsdp(ask: &Ask<'_>) -> Result<Back, Diagnostics> {
     batches(&mut parts, training);
     let mut inner: Keys = vec![(keys::WRAP, "TRANSFORMER_BASED_WRAP".to_owned())];
     parts.implied("workload.model", "blocks", format!("{}: TRANSFORMER_BASED_WRAP", keys::WRAP));
-    sharding(&mut parts, &mut inner, training);
     let homes = offload(&mut parts, &ask.case.policy, NAME);
     let offloads = homes.is_some_and(|homes| offloaded(&mut parts, training, homes));
+    sharding(&mut parts, &mut inner, training, offloads);
     let at = parts.of_case("policy");
     let part = if offloads { "optimizer and parameters" } else { "HBM" };
     say(&mut parts, &mut inner, &at, part.into(), keys::OFFLOAD, offloads.to_string());
@@ -105,13 +105,26 @@ fn batches(parts: &mut Parts<'_>, of: &Training) {
     }
 }
 
-fn sharding(parts: &mut Parts<'_>, to: &mut Keys, of: &Training) {
-    let Zero { stage, host_update: _, bucket, prefetch, overlap } = of.zero;
+fn sharding(parts: &mut Parts<'_>, to: &mut Keys, of: &Training, offloads: bool) {
+    let Zero { stage, host_update: _, bucket, prefetch, reshard, overlap } = of.zero;
     let at = |field: &str| format!("workload.mode.zero.{field}");
-    let found = keys::STRATEGIES.iter().find(|(_, known)| *known == stage);
+    // Of weights that stay for the backward pass FSDP offloads shards, as stage 3 has them.
+    let stays = stage == 3 && !reshard;
+    let means = if stays { 2 } else { stage };
+    let found = keys::STRATEGIES.iter().find(|(_, known)| *known == means);
     let (word, _) = found.unwrap_or(&keys::STRATEGIES[1]);
     to.push((keys::SHARDING, (*word).to_owned()));
+    if stays {
+        let why =
+            "without offload SHARD_GRAD_OP is read as stage 2: weights whole between steps too";
+        parts.unless(offloads, &at("reshard"), reshard, why);
+    }
     match found {
+        Some(_) if stage == 2 && offloads => {
+            let why = "FSDP offloads shards: with SHARD_GRAD_OP weights are gathered forward, as stage \
+                       3 without `reshard` has it";
+            parts.unsaid(&at("stage"), stage, why);
+        }
         Some(_) => parts.said(&at("stage"), stage, format!("{}: {word}", keys::SHARDING)),
         None => {
             let why = format!("FSDP partitions gradients with optimizer state: {word} is written");

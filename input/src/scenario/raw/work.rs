@@ -281,6 +281,12 @@ pub(crate) struct RawZero {
     ///
     /// Default: 1.
     pub(crate) prefetch: Option<u32>,
+    /// Whether gathered weights go behind each pass of a block (stage 3); with `false` those of a
+    /// forward pass stay whole for the backward pass, as FSDP's `SHARD_GRAD_OP` and FSDP2's
+    /// `reshard_after_forward: false` have it.
+    ///
+    /// Default: `true`.
+    pub(crate) reshard: Option<bool>,
     /// Whether communication has a stream of its own.
     ///
     /// Default: `true`.

@@ -4,6 +4,7 @@
 use super::job::Training;
 use super::push;
 use crate::memory::rank::Rank;
+use crate::memory::zero::MILLION;
 use crate::memory::{Overflow, product, share};
 use crate::transformer::training::Zero;
 use tiersim_models::results::memory_account::{Line, Place};
@@ -29,6 +30,12 @@ pub(super) fn lines(job: &Training, lines: &mut Vec<Line>) -> Result<(), Overflo
             push(lines, ("buckets", "buckets"), "as given".to_owned(), Place::Gpu, bytes);
         }
     }
+    // In stage 1 gradients stay whole on the GPU, and the host is handed a copy of the rank's part.
+    if rank.is_some() && job.stage == 1 && job.offload.optimizer != Place::Gpu {
+        let part = product(&[job.state(2)?.gradients, job.offload.ratio.into()])?;
+        let names = ("handed_gradients", "gradients for the host's update");
+        push(lines, names, "g P / N".to_owned(), Place::Cpu, share(part, MILLION.into()));
+    }
     if let Some((bytes, _)) = job.working() {
         let formula = "most at once in a block's ops, forward and backward".to_owned();
         push(lines, ("working", "working buffers"), formula, Place::Gpu, bytes.into());
@@ -46,9 +53,12 @@ fn gathered(job: &Training, rank: Option<&Rank>, lines: &mut Vec<Line>) -> Resul
     let ahead = job.prefetch;
     let (bytes, formula) = match rank.filter(|_| job.largest_layer == 0) {
         Some(rank) => {
-            let formula = format!("w x the largest of {} block(s) or tables in turn", ahead + 1);
-            let away = job.offload.weights != Place::Gpu;
-            (rank.gathered((job.weights, job.packed), ahead, away)?, formula)
+            let formula = match job.reshard {
+                true => format!("w x the largest of {} block(s) or tables in turn", ahead + 1),
+                false => "w x all blocks and what is behind them".to_owned(),
+            };
+            let sides = [job.offload.weights != Place::Gpu, !job.reshard];
+            (rank.gathered((job.weights, job.packed), ahead, sides)?, formula)
         }
         None => {
             let largest = share(job.largest_layer.into(), job.split.tensor.into());

@@ -115,6 +115,8 @@ pub struct Training {
     pub largest_layer: u64,
     /// Layers that are gathered ahead beside it.
     pub prefetch: u64,
+    /// Whether gathered weights go behind each visit, as [`training::Zero::reshard`] says.
+    pub reshard: bool,
     /// What goes through.
     pub step: Option<Step>,
     /// What alone is trained of a model with a card, if not all of it is.
@@ -142,6 +144,7 @@ impl Training {
             reserved: 0,
             largest_layer: 0,
             prefetch: 0,
+            reshard: true,
             step: None,
             lora: None,
         }
@@ -184,6 +187,7 @@ impl Training {
             split,
             bucket: Some(zero.bucket.get()),
             prefetch: zero.prefetch.into(),
+            reshard: zero.reshard,
             step: Some(step),
             lora: job.lora,
             ..Training::new(card.parameters(), parallel.ranks())

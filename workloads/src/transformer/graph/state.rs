@@ -69,6 +69,8 @@ pub(crate) struct Owned {
     pub(crate) weight: ObjectId,
     /// What ops use now: the weight, or what was gathered.
     pub(crate) whole: ObjectId,
+    /// What was gathered of it and is not given back yet, where gathered weights stay.
+    pub(crate) held: Option<ObjectId>,
     pub(crate) gradient: Vec<(Side, ObjectId)>,
     /// Whether the step has written the gradient.
     pub(crate) written: bool,
@@ -306,6 +308,7 @@ impl<'a> State<'a> {
             gradient_bytes,
             weight,
             whole: weight,
+            held: None,
             gradient: if trains {
                 self.gradient(&part.name, module, parameters, replicas)
             } else {

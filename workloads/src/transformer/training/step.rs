@@ -7,6 +7,7 @@
 //! device does in it; what collectives add to it is left out.
 
 use super::schedule::{self, Item, Pass, Task};
+use super::zero::Visit;
 use super::{Training, UpdateTime};
 use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
@@ -180,14 +181,22 @@ impl GraphBuilder<'_> {
     }
 
     fn run(&mut self, model: &ModelState, items: &[Item], is_whole: bool) {
-        let mut visits: Vec<Vec<usize>> = Vec::new();
+        let mut visits: Vec<Visit> = Vec::new();
         let mut visit_of = Vec::with_capacity(items.len());
         for item in items {
             let needs = self.needs(model, item.task);
-            if !needs.is_empty() && visits.last() != Some(&needs) {
-                visits.push(needs.clone());
+            if !needs.is_empty() && visits.last().is_none_or(|visit| visit.needs != needs) {
+                visits.push(Visit { needs: needs.clone(), ..Visit::default() });
             }
             visit_of.push((!needs.is_empty()).then(|| visits.len() - 1));
+            if let Some(visit) = visits.last_mut() {
+                visit.given_back.extend(match item.task {
+                    Task::Head | Task::Backward(_) => needs,
+                    // Its table is in no backward op, and is given back with the rest.
+                    Task::EmbedBackward => model.embedding().collect(),
+                    _ => Vec::new(),
+                });
+            }
         }
         let (mut gathered, mut next) = (BTreeMap::new(), 0);
         let mut boundary = BoundaryTensors::default();

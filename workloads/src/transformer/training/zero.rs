@@ -8,7 +8,9 @@
 //! waits for it, as in DeepSpeed, which has two buffers with `overlap_comm`.
 //! At stage 3 the weights of a visit (a block, the embedding, the head) are gathered in one
 //! collective into buffers that live until the visit's last use, no earlier than prefetching
-//! allows.
+//! allows. Without `reshard` they stay until the visit that has the backward pass is over, which
+//! then gathers nothing (PyTorch, `FlatParamHandle` and `FSDPParamGroup`: what is not resharded
+//! after forward is whole when backward comes, and is resharded after that).
 //! Invariant: gathered weights and unreduced gradients are buffers, so that weights, gradients and
 //! optimizer state are what the formulas say.
 
@@ -18,6 +20,15 @@ use crate::transformer::graph::pass::GraphBuilder;
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::units::Bytes;
 use tiersim_models::workload::{CollectiveKind, ObjectKind};
+
+/// Tasks in a row that use the same weights.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Visit {
+    /// What they use.
+    pub(super) needs: Vec<usize>,
+    /// Whose backward pass is over behind them.
+    pub(super) given_back: Vec<usize>,
+}
 
 impl GraphBuilder<'_> {
     /// The stream of what runs beside the device's work.
@@ -51,15 +62,19 @@ impl GraphBuilder<'_> {
         }
     }
 
-    /// Gathers those of `all` that are partitioned; gives what ops use in their place.
-    pub(super) fn gather(&mut self, all: &[usize], visit: usize) -> Vec<(usize, ObjectId)> {
+    /// Gathers those of a visit that are partitioned and not whole already; gives what ops use in
+    /// their place.
+    pub(super) fn gather(&mut self, visit: &Visit, number: usize) -> Vec<(usize, ObjectId)> {
         let mut gathered = Vec::new();
         if self.shape.zero.stage < 3 {
             return gathered;
         }
+        let held = |&owned: &usize| Some((owned, self.owned[owned].held?));
+        gathered.extend(visit.needs.iter().filter_map(held));
         for is_expert in [false, true] {
-            let group = all.iter().copied().filter(|&owned| {
-                self.owned[owned].replicas > 1 && self.owned[owned].expert == is_expert
+            let group = visit.needs.iter().copied().filter(|&owned| {
+                let row = &self.owned[owned];
+                row.replicas > 1 && row.expert == is_expert && row.held.is_none()
             });
             let group: Vec<usize> = group.collect();
             let (mut touches, mut bytes) = (Vec::new(), 0);
@@ -67,7 +82,7 @@ impl GraphBuilder<'_> {
                 let size = self.owned[owned].bytes;
                 bytes += size;
                 let shard = self.owned[owned].weight;
-                let name = format!("v{visit}.{}.whole", self.build.name(shard));
+                let name = format!("v{number}.{}.whole", self.build.name(shard));
                 let packed = self.owned[owned].packed;
                 let format = if packed { Format::Int8 } else { self.shape.formats.weights };
                 let size = (size, format);
@@ -79,6 +94,10 @@ impl GraphBuilder<'_> {
             if !group.is_empty() {
                 self.no_further_ahead();
             }
+        }
+        if !self.shape.zero.reshard {
+            gathered.iter().for_each(|&(owned, whole)| self.owned[owned].held = Some(whole));
+            visit.given_back.iter().for_each(|&owned| self.owned[owned].held = None);
         }
         gathered
     }

@@ -86,7 +86,7 @@ pub(super) fn offload(
         spill: Vec::new(),
     };
     let homes = homes.unwrap_or(&none);
-    let state = optimizer(of, homes);
+    let state = optimizer(of, homes, stage);
     let parameters = home(of, "parameters", homes.parameters);
     if let Some((word, _)) = parameters {
         let at = of.parts.of_case("policy.parameters");
@@ -103,6 +103,8 @@ pub(super) fn offload(
     ahead(of, homes, parameters);
     drives(of, state, parameters);
     let gradients = match state {
+        // What is not partitioned stays where it is made.
+        Some(_) if stage == 1 => HBM,
         Some((_, "drive")) => role(of.parts, "far").unwrap_or(HBM),
         Some(_) => homes.optimizer,
         None => homes.gradients,
@@ -118,7 +120,7 @@ pub(super) fn offload(
     pinned(of, [state.is_some(), parameters.is_some()])
 }
 
-fn optimizer(of: &mut Config<'_, '_>, homes: &ZeroOffloadConfig) -> Home {
+fn optimizer(of: &mut Config<'_, '_>, homes: &ZeroOffloadConfig, stage: u8) -> Home {
     let ZeroOffloadConfig { optimizer, optimizer_share: share, .. } = *homes;
     let update = of.training.zero.host_update;
     let (at, at_update) = (of.parts.of_case("policy.optimizer"), "workload.mode.zero.host_update");
@@ -134,9 +136,11 @@ fn optimizer(of: &mut Config<'_, '_>, homes: &ZeroOffloadConfig) -> Home {
         return None;
     }
     of.say(&at, word, &keys::within(keys::OFFLOADED[0], "device"), word);
-    if share < 1.0 {
-        let at = of.parts.of_case("policy.optimizer_share");
-        of.say(&at, share, keys::RATIO, share);
+    let at_share = of.parts.of_case("policy.optimizer_share");
+    if share < 1.0 && stage < 3 {
+        of.parts.unsaid(&at_share, share, keys::RATIO_OF_STAGE_3);
+    } else if share < 1.0 {
+        of.say(&at_share, share, keys::RATIO, share);
     }
     // Kept in parts per thousand.
     if update == (share * 1000.0).round() as u16 {
