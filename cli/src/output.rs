@@ -265,5 +265,15 @@ pub(crate) fn stem(path: &Path, other: &str) -> String {
 }
 
 pub(crate) fn cannot(place: impl fmt::Display, error: &std::io::Error) -> Failure {
-    Failure::Input(format!("{place}: cannot write: {error}"))
+    let remedy = match error.kind() {
+        ErrorKind::AlreadyExists | ErrorKind::NotADirectory | ErrorKind::IsADirectory => {
+            "; something else is there: name another place, or move it away"
+        }
+        ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
+            "; name a place that you may write to"
+        }
+        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => "; make room, or name another drive",
+        _ => "",
+    };
+    Failure::Input(format!("{place}: cannot write: {error}{remedy}"))
 }

@@ -27,6 +27,7 @@ use guard::{Bucket, Names};
 use metrics::Counters;
 use results::Results;
 use simulator::Simulator;
+use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
@@ -76,6 +77,13 @@ pub(crate) fn serve(args: &ServeArgs, registry: &Registry) -> Result<(), Failure
         Some(what) if what.is_dir() => (what.clone(), None),
         Some(what) => (out, Some(what)),
     };
+    if let Some(what) = file.filter(|what| what.extension().is_none() && !what.exists()) {
+        return Err(Failure::Input(format!(
+            "{}: there is neither a folder of results nor a scenario of this name; run a scenario \
+             first, or name one of `tiersim scenario list`",
+            what.display()
+        )));
+    }
     if args.what.as_ref() == Some(&folder) || file.is_none() {
         refuse_without_scenario(args, &folder)?;
     }
@@ -90,7 +98,15 @@ pub(crate) fn serve(args: &ServeArgs, registry: &Registry) -> Result<(), Failure
     let edit = file.filter(|_| args.edit).map(|file| Editable::new(file, registry)).transpose()?;
     let simulator = file.map(|file| Simulator::start(file, &args.set, registry, &counters));
     let simulator = simulator.transpose()?;
-    let wrong = |error| Failure::Input(format!("--listen {}: {error}", args.listen));
+    let wrong = |error: std::io::Error| {
+        let remedy = match error.kind() {
+            ErrorKind::AddrInUse => "; choose another port, or 0 for a free one",
+            ErrorKind::AddrNotAvailable => "; listen on an address of this machine",
+            ErrorKind::PermissionDenied => "; choose a port from 1024 on",
+            _ => "",
+        };
+        Failure::Input(format!("--listen {}: {error}{remedy}", args.listen))
+    };
     let listener = TcpListener::bind(args.listen).map_err(wrong)?;
     let address = listener.local_addr().map_err(wrong)?;
     let title = match file {

@@ -336,7 +336,8 @@ fn journals(folders: &[PathBuf]) -> Result<Vec<PathBuf>, Failure> {
     let mut all = Vec::new();
     for folder in folders {
         let cannot = |error: std::io::Error| {
-            Failure::Input(format!("{}: cannot read: {error}", folder.display()))
+            let remedy = "name a folder that tiersim sweep wrote, with its shards";
+            Failure::Input(format!("{}: cannot read: {error}; {remedy}", folder.display()))
         };
         let own = folder.join(JOURNAL);
         if own.is_file() {

@@ -36,10 +36,10 @@ pub enum Refusal {
     Run(#[from] RunError),
     /// It names several machines, and one is asked about.
     #[error(
-        "it names several machines, and a page asks what if of one; choose one with --set \
-         hardware=NAME: {}", .0.join(", ")
+        "{}: it names several machines, and a page asks what if of one; choose one with --set \
+         hardware=NAME: {}", .0.display(), .1.join(", ")
     )]
-    SeveralMachines(Vec<String>),
+    SeveralMachines(PathBuf, Vec<String>),
     /// Nobody waits for it any more.
     #[error("the question was given up")]
     GivenUp,
@@ -64,7 +64,10 @@ pub(crate) fn read_sole(
     let named = |point: &Point| point.params.iter().map(|(_, value)| value.to_string()).collect();
     match run.points.is_empty() {
         true => Ok(run.base),
-        false => Err(Refusal::SeveralMachines(run.points.iter().map(named).collect())),
+        false => {
+            let machines = run.points.iter().map(named).collect();
+            Err(Refusal::SeveralMachines(path.to_owned(), machines))
+        }
     }
 }
 

@@ -258,7 +258,7 @@ impl From<Refusal> for Failure {
         match refusal {
             Refusal::Problems(all) => all.into(),
             Refusal::Run(error) => error.into(),
-            Refusal::SeveralMachines(_) | Refusal::GivenUp => Failure::Input(refusal.to_string()),
+            Refusal::SeveralMachines(..) | Refusal::GivenUp => Failure::Input(refusal.to_string()),
         }
     }
 }

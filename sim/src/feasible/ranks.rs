@@ -29,7 +29,8 @@ pub(super) fn problems(
         let (row, one) = collectives(trace).find(|(_, one)| lacks(one))?;
         let op = &trace.ops[row];
         let (word, within, servers) = (one.kind.word(), one.within, one.servers);
-        Some(format!("op {row} {:?} is an {word} of {within}x{servers} ranks", op.name))
+        let article = if word.starts_with('a') { "an" } else { "a" };
+        Some(format!("op {row} {:?} is {article} {word} of {within}x{servers} ranks", op.name))
     };
     if let Some(op) = first(&|one| one.within > server.devices) {
         let rule = format!("{op}, and a server of {name} has {} devices", server.devices);
