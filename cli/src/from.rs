@@ -112,13 +112,20 @@ pub(crate) fn from(args: &FromArgs, registry: &Registry) -> Result<(), Failure> 
 fn of_deepspeed(args: &DeepSpeedArgs, registry: &Registry) -> Result<(), Failure> {
     let DeepSpeedArgs { file, asked, gpus, training, precision } = args;
     let text = settings_text(file)?;
-    let Some((device, _)) = asked.ships((*gpus).min(SERVER)) else {
+    let Some((device, machine)) = asked.ships((*gpus).min(SERVER)) else {
         return Err(Failure::Input(format!(
             "--device {}: no machine with {gpus} of these ships; choose one of `tiersim hardware \
              list`, or another number of --gpus",
             asked.device
         )));
     };
+    let devices = u64::from(machine.server.devices);
+    if *gpus > devices && !gpus.is_multiple_of(devices) {
+        return Err(Failure::Input(format!(
+            "--gpus {gpus}: replicas fill servers of {devices} devices; say up to {devices}, or a \
+             multiple of it"
+        )));
+    }
     let job = Job {
         model: &training.model,
         device: &device,
@@ -135,7 +142,7 @@ fn of_deepspeed(args: &DeepSpeedArgs, registry: &Registry) -> Result<(), Failure
     let kernels = training.kernels(true);
     let found = deepspeed(file, &text, &job)?.with_kernels(kernels.as_deref());
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    asked.shown(found, &stem, registry)
+    asked.shown(found, file, &stem, registry)
 }
 
 fn of_server(args: &ServeArgs, engine: Engine, registry: &Registry) -> Result<(), Failure> {
@@ -163,5 +170,5 @@ fn of_server(args: &ServeArgs, engine: Engine, registry: &Registry) -> Result<()
         requests: args.requests,
     };
     let found = serve(&line.file, &line.text, engine, &load)?;
-    args.asked.shown(found, &line.stem, registry)
+    args.asked.shown(found, &line.file, &line.stem, registry)
 }

@@ -163,6 +163,23 @@ fn a_file_of_deepspeed_decides_the_precision_that_nobody_says() {
 }
 
 /// A V100 has no products of floats that are cut.
+/// Replicas that leave part of a server idle have no network here.
+#[test]
+fn processes_that_leave_a_server_part_empty_are_told_in_their_place() {
+    let project = Project::shipped();
+    let text = "distributed_type: MULTI_GPU\nnum_processes: 12\n";
+    turned(&project, "acc.yaml", text, &[]).ends_with(2).says(&[
+        "acc.yaml:2:16: processes fill servers of 8 devices (found 12); write up to 8, or a multiple",
+    ]);
+    project.write("ds.json", "{\"train_batch_size\": 12}");
+    let words =
+        ["from", "deepspeed", "ds.json", "--model", "gpt2", "--device", "a100", "--gpus", "12"];
+    project
+        .run(&words)
+        .ends_with(2)
+        .says(&["--gpus 12: replicas fill servers of 8 devices; say up to 8"]);
+}
+
 /// FSDP offloads shards whatever its strategy: without resharding after forward the host holds as
 /// much, each parameter comes once a step and not twice, and all blocks are whole at once.
 #[test]

@@ -366,6 +366,7 @@ fn fsdp_is_written_with_its_strategy_offload_and_prefetch() {
     let offload = "ZeroOffload(optimizer: \"far\", parameters: \"far\", prefetch_ops: 16)";
     for (policy, zero, strategy, offloads, lost) in [
         (offload, "stage: 3, host_update: 1", "FULL_SHARD", true, false),
+        (offload, "stage: 3, host_update: 1, reshard: false", "SHARD_GRAD_OP", true, false),
         ("AllHbm", "stage: 2", "SHARD_GRAD_OP", false, false),
         ("AllHbm", "stage: 0", "NO_SHARD", false, false),
         ("AllHbm", "stage: 1", "SHARD_GRAD_OP", false, true),

@@ -155,7 +155,7 @@ fn an_output_folder_that_cannot_be_written_is_left_as_it_is() {
     project.write("half/tier_hints.json/file", "the last of the files cannot be written");
     project.write("half/summary.json", "from an earlier run");
     let cases: [(&[&str], &str); 5] = [
-        (&["run", CASE, "--out", "taken"], "taken: cannot write"),
+        (&["run", CASE, "--out", "taken"], "something else is there: name another place"),
         (&["run", CASE, "--out", "taken/below"], "taken/below: cannot write"),
         (&["hints", CASE, "--out", "taken/hints.json"], "taken/hints.json: cannot write"),
         (&["run", CASE, "--out", "full"], "full/summary.json: cannot write"),

@@ -343,6 +343,22 @@ fn metrics_are_the_figures_of_the_summary_in_the_format_of_prometheus() {
     assert!(said.status.success() && said.stderr.is_empty(), "{said:?}");
 }
 
+/// What cannot be served is refused with what to do: a port that somebody has, a name of nothing.
+#[test]
+fn what_cannot_be_served_is_refused_with_a_remedy() {
+    let project = Project::new();
+    let held = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = held.local_addr().expect("it is bound").to_string();
+    let ran = project.run(&["serve", CASE, "--listen", &address]).ends_with(2);
+    ran.says(&["Address already in use", "choose another port, or 0 for a free one"]);
+    let ran = project.run(&["serve", "no-such-thing"]).ends_with(2);
+    ran.says(&["no-such-thing: there is neither a folder of results nor a scenario"]);
+    let several = Project::shipped();
+    let file = "scenarios/hbm4-cxl3-against-hbm3e-serving.ron";
+    let ran = several.run(&["serve", file, "--listen", "127.0.0.1:0"]).ends_with(2);
+    ran.says(&[&format!("error: {file}: it names several machines"), "--set hardware=NAME"]);
+}
+
 #[test]
 fn nothing_outside_the_folder_is_ever_read() {
     let project = Project::new();

@@ -232,3 +232,21 @@ fn stages_of_zero_have_names_and_an_axis_that_changes_nothing_says_so() {
         assert!(rows.count() > 0, "{label}: {}", ran.stdout);
     }
 }
+
+/// Points of an axis over ranks have devices of their own, and the footer says how many.
+#[test]
+fn a_sweep_over_ranks_says_how_many_devices_its_points_have() {
+    let project = Project::shipped();
+    project.write(
+        "ranks.ron",
+        "Scenario(schema: 2, about: \"ranks\", hardware: \"dgx-h100\", workload: Model(model: \"gpt2\", precision: bf16, \
+         mode: train(batch: 1, sequence: 128, parallel: (data: 1)), time: roofline(precision: \"bf16\")), \
+         policies: [(name: \"all\", policy: AllHbm)], sweep: (axes: [(name: \"ranks\", \
+         path: \"workload.mode.parallel.data\", values: list([1, 2, 8]))]))",
+    );
+    let ran = project.run(&["sweep", "ranks.ron", "--no-png", "--out", "out"]).ends_with(0);
+    let words = "1 to 8, by point: work per second is of all together";
+    assert!(ran.stdout.replace("\n          ", " ").contains(words), "{}", ran.stdout);
+    project.run(&["report", "out"]).ends_with(0);
+    assert!(project.text("out/report.html").contains("1 to 8, by point"));
+}

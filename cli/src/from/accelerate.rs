@@ -109,7 +109,7 @@ pub(super) fn of_accelerate(args: &AccelerateArgs, registry: &Registry) -> Resul
         let kernels = training.kernels(false);
         accelerate(&args.file, &text, &launch)?.with_kernels(kernels.as_deref())
     };
-    asked.shown(found, &stem, registry)
+    asked.shown(found, &args.file, &stem, registry)
 }
 
 /// A file that a configuration names: beside it, or where the command runs.

@@ -32,5 +32,5 @@ pub(super) fn of_flexgen(args: &FlexGenArgs, registry: &Registry) -> Result<(), 
     let device = machine_of(&asked.device, 1).unwrap_or(&asked.device);
     machine(device)?;
     let found = flexgen(&line.file, &line.text, typed.model.as_deref(), device)?;
-    asked.shown(found, &line.stem, registry)
+    asked.shown(found, &line.file, &line.stem, registry)
 }

@@ -49,5 +49,5 @@ pub(super) fn of_megatron(args: &MegatronArgs, registry: &Registry) -> Result<()
     let cluster =
         Cluster { model: typed.model.as_deref(), machine: &ships, gpus: *gpus, vocab: *vocab };
     let found = megatron(&line.file, &line.text, &cluster)?;
-    asked.shown(found, &line.stem, registry)
+    asked.shown(found, &line.file, &line.stem, registry)
 }

@@ -8,7 +8,7 @@ use crate::hardware::machine;
 use crate::output::Failure;
 use crate::typed::kernels;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tiersim_input::guide::Guide;
 use tiersim_input::project::{machine_of, machine_with};
 use tiersim_models::hardware::Hardware;
@@ -49,8 +49,14 @@ impl Asked {
     }
 
     /// Prints the scenario, and runs it unless that is not wanted.
-    pub(super) fn shown(&self, found: Guide, stem: &str, of: &Registry) -> Result<(), Failure> {
-        shown(found, stem, self.no_run, self.out.as_deref(), of)
+    pub(super) fn shown(
+        &self,
+        found: Guide,
+        file: &Path,
+        stem: &str,
+        of: &Registry,
+    ) -> Result<(), Failure> {
+        shown(found, (file, stem), self.no_run, self.out.as_deref(), of)
     }
 }
 

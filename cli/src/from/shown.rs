@@ -61,7 +61,7 @@ pub(super) fn command_line(words: &str, own: &str) -> Result<Line, Failure> {
 
 /// Problems of a scenario that is shown nowhere: its lines stand in the place of their numbers.
 /// Those of other files, such as its machine's, have places of their own.
-fn of_settings(problems: Diagnostics, stem: &str, path: &Path, scenario: &str) -> Diagnostics {
+fn of_settings(problems: Diagnostics, file: &Path, path: &Path, scenario: &str) -> Diagnostics {
     let told = |problem: Diagnostic| {
         if problem.file != path {
             return problem;
@@ -70,7 +70,7 @@ fn of_settings(problems: Diagnostics, stem: &str, path: &Path, scenario: &str) -
         let line = scenario.lines().nth(at as usize).unwrap_or_default();
         let line = line.trim().trim_end_matches(',');
         let rule = format!("what it comes to, `{line}`, does not hold: {}", problem.rule);
-        Diagnostic { file: stem.into(), place: None, rule, ..problem }
+        Diagnostic { file: file.to_owned(), place: None, rule, ..problem }
     };
     Diagnostics(problems.0.into_iter().map(told).collect())
 }
@@ -78,7 +78,7 @@ fn of_settings(problems: Diagnostics, stem: &str, path: &Path, scenario: &str) -
 /// Prints what became of each key and the scenario, and runs it unless that is not wanted.
 pub(super) fn shown(
     found: Guide,
-    stem: &str,
+    (file, stem): (&Path, &str),
     no_run: bool,
     out: Option<&Path>,
     registry: &Registry,
@@ -91,7 +91,7 @@ pub(super) fn shown(
     let path = format!("{}.ron", name.trim_start_matches(['.', '-']));
     hand(Path::new(&path), scenario.clone().into_bytes());
     checked(Path::new(&path), registry)
-        .map_err(|said| of_settings(said, stem, Path::new(&path), &scenario))?;
+        .map_err(|said| of_settings(said, file, Path::new(&path), &scenario))?;
     print_exact(&scenario)?;
     if no_run {
         return Ok(());

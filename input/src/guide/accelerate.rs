@@ -246,7 +246,20 @@ fn processes(of: &mut Reader<'_>, launch: &Launch<'_>, settings: &mut Settings) 
     settings.hardware = hardware;
     servers(of, many, devices, launch.gpus.is_some());
     parallelism(of, kind, settings);
+    if settings.ranks.is_none() {
+        filled(of, many, devices);
+    }
     kind
+}
+
+/// Replicas over several servers leave no part of one idle.
+fn filled(of: &mut Reader<'_>, many: u64, devices: u64) {
+    if many > devices && !many.is_multiple_of(devices) {
+        let rule = format!("processes fill servers of {devices} devices");
+        let place = of.find(keys::PROCESSES).map(|(_, entry)| entry.place);
+        let remedy = format!("write up to {devices}, or a multiple of it");
+        of.problems.push(of.file, place, rule, many.to_string(), remedy);
+    }
 }
 
 /// Servers of as many processes as the machine has devices; others are told.

@@ -144,7 +144,11 @@ impl Document {
     ) -> Diagnostic {
         let mut rule = rule.into();
         for note in self.notes(path) {
-            rule = format!("{rule} [{note}]");
+            // A number and its source are put in together.
+            let note = format!(" [{note}]");
+            if !rule.ends_with(&note) {
+                rule.push_str(&note);
+            }
         }
         Diagnostic {
             file: self.file_of(path).to_path_buf(),
