@@ -169,7 +169,7 @@ fn processes_that_leave_a_server_part_empty_are_told_in_their_place() {
     let project = Project::shipped();
     let text = "distributed_type: MULTI_GPU\nnum_processes: 12\n";
     turned(&project, "acc.yaml", text, &[]).ends_with(2).says(&[
-        "acc.yaml:2:16: processes fill servers of 8 devices (found 12); write up to 8, or a multiple",
+        "acc.yaml:2:1: processes fill servers of 8 devices (found 12); write up to 8, or a multiple",
     ]);
     project.write("ds.json", "{\"train_batch_size\": 12}");
     let words =

@@ -335,7 +335,10 @@ fn without_zero_nothing_overlaps_and_bf16_divides_its_state() {
         ]);
         // One device divides and reduces nothing.
         let one = turned(&project, &text("bf16", zero), &[]).ends_with(0).stdout;
-        assert!(one.contains("formats: (gradients: fp32),") && !one.contains("zero: ("), "{one}");
+        assert!(
+            one.contains("formats: (gradients: fp32),") && !one.contains("            zero: ("),
+            "{one}"
+        );
     }
     let ran = turned(&project, &text("bf16", off), &["--gpus", "8"]);
     ran.shows(&["overlap_comm: false -> zero: (overlap: false)", "buffers of 500 million"]);

@@ -146,10 +146,9 @@ fn a_shard_that_is_missing_or_of_another_sweep_is_named() {
     merge(&["parts", one]).ends_with(0);
     // A folder without any.
     merge(&["scenarios"]).ends_with(2).says(&["scenarios: holds no points.journal"]);
-    merge(&["nowhere"]).ends_with(2).says(&[
-        "nowhere: cannot read",
-        "name a folder that tiersim sweep wrote",
-    ]);
+    merge(&["nowhere"])
+        .ends_with(2)
+        .says(&["nowhere: cannot read", "name a folder that tiersim sweep wrote"]);
     // Other seeds, other bounds.
     let other = ["sweep", CASE, "--shard", "2/3", "--out", "others", "--seed", "9"];
     project.run(&other).ends_with(0);

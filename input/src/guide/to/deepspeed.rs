@@ -163,6 +163,11 @@ fn partition(of: &mut Config<'_, '_>, stage: u8) {
         };
         of.parts.unless(bucket == usual.bucket, &at_bucket, bucket, why);
         of.parts.unless(overlap == (usual.overlap && !several), &at_overlap, overlap, why);
+        if stage == 0 && of.precision == "bf16" {
+            let why = "DeepSpeed without ZeRO sums gradients of bf16 in 32 bits, and divides \
+                       optimizer state among ranks";
+            of.parts.unsaid("workload.formats.gradients", "bf16", why);
+        }
     }
     let why = "DeepSpeed gathers ahead by elements (stage3_prefetch_bucket_size), not by blocks";
     of.parts.unless(prefetch == usual.prefetch, "workload.mode.zero.prefetch", prefetch, why);
