@@ -123,9 +123,9 @@ impl Guide {
             self.rows.push(Row::not_said("products of weights in fp8", told));
         }
         if self.by_pytorch && times.is_some_and(|times| times.cudnn.is_some()) {
-            let told = "time: op_times: attention of cuDNN, as PyTorch has it from 2.11 on; older ones \
-                        run FlashAttention 2, up to twice as long for long sequences: write attention: \
-                        flash_attention_2 beside the precision there";
+            let told = "time: op_times: attention of cuDNN, as PyTorch has it from 2.11 on; older \
+                        ones run FlashAttention 2, up to twice as long for long sequences: write \
+                        attention: flash_attention_2 beside the precision there";
             self.rows.push(Row::not_said("attention's kernels", told));
         }
         let from = format!("time: roofline(precision: {:?})", self.peak);

@@ -77,8 +77,8 @@ pub fn megatron(file: &Path, text: &str, cluster: &Cluster<'_>) -> Result<Guide,
     let mut ranks = Ranks::default();
     settings.precision = precision(&mut of);
     settings.gradients = gradients(&mut of, settings.precision, &mut defaults);
-    let told = "time: op_times(precision: \"fp8\") where products of it are measured of the device; else \
-                they take as long as those of `precision`, up to twice as long";
+    let told = "time: op_times(precision: \"fp8\") where products of it are measured of the device; \
+                else they take as long as those of `precision`, up to twice as long";
     settings.fp8_products = of.text("fp8-format", |_| Fate::Taken(told.to_owned())).is_some();
     let replicas = parallel(&mut of, cluster, &mut settings, &mut ranks);
     batches(&mut of, replicas[0], &mut settings);

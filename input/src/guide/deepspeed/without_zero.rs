@@ -12,7 +12,8 @@ use super::super::reader::{Reader, not_said};
 use super::super::settings::Settings;
 use super::keys;
 
-/// Changes what the settings are without ZeRO; `said` is whether the file names the gradients' format.
+/// Changes what the settings are without ZeRO; `said` is whether the file names the format of
+/// gradients.
 pub(super) fn without_zero(of: &mut Reader<'_>, settings: &mut Settings, said: bool) {
     let wide = settings.precision == "bf16" && !said;
     let divides = settings.precision == "bf16" && (wide || settings.gradients == Some("fp32"));
@@ -29,8 +30,8 @@ pub(super) fn without_zero(of: &mut Reader<'_>, settings: &mut Settings, said: b
         "zero: (stage: 0, overlap: false): gradients are reduced behind the backward pass";
     if divides {
         settings.zero_stage = 1;
-        told = "zero: (stage: 1, overlap: false): DeepSpeed's BF16_Optimizer divides master weights and \
-                moments without ZeRO too; gradients are reduced behind the backward pass, by an \
+        told = "zero: (stage: 1, overlap: false): DeepSpeed's BF16_Optimizer divides master weights \
+                and moments without ZeRO too; gradients are reduced behind the backward pass, by an \
                 all-reduce that sends twice what stage 1's reduce-scatter does";
     }
     match of.find(keys::STAGE) {

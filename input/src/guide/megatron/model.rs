@@ -236,8 +236,8 @@ fn positions(
     if !learned && ways.iter().all(|key| of.find(key).is_none()) {
         let parameters = many.unwrap_or(sequence).saturating_mul(hidden);
         let why = format!(
-            "Megatron's default is learned_absolute, a table of {parameters} parameters on each rank \
-             of the ends, which a {family} block has not: write rope, or count them by hand"
+            "Megatron's default is learned_absolute, a table of {parameters} parameters on each \
+             rank of the ends, which a {family} block has not: write rope, or count them by hand"
         );
         let value = "not said".to_owned();
         defaults.push(Row { line: 0, key: ways[0].to_owned(), value, fate: Fate::Ignored(why) });

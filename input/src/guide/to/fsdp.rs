@@ -121,8 +121,8 @@ fn sharding(parts: &mut Parts<'_>, to: &mut Keys, of: &Training, offloads: bool)
     }
     match found {
         Some(_) if stage == 2 && offloads => {
-            let why = "FSDP offloads shards: with SHARD_GRAD_OP weights are gathered forward, as stage \
-                       3 without `reshard` has it";
+            let why = "FSDP offloads shards: with SHARD_GRAD_OP weights are gathered forward, as \
+                       stage 3 without `reshard` has it";
             parts.unsaid(&at("stage"), stage, why);
         }
         Some(_) => parts.said(&at("stage"), stage, format!("{}: {word}", keys::SHARDING)),
