@@ -220,8 +220,12 @@ mod tests {
         of.tries.clear();
         let both = "with 1 it is 0.31 % longer, with 2 0.69 % longer.";
         assert!(sentences(&of).iter().any(|said| said.ends_with(both)), "{:#?}", sentences(&of));
-        of.elasticities[0].steps = [longer(-0.0031), longer(0.0069)];
+        of.elasticities[0].steps = [longer(-0.0049), longer(0.0051)];
         assert!(sentences(&of).iter().any(|said| said.contains("lengthens the step by 0.50 %")));
+        // Half of what lies between is what neither of them does.
+        of.elasticities[0].steps = [longer(-0.0031), longer(0.0069)];
+        let both = "the step is 0.69 % longer, with 1 0.31 % shorter.";
+        assert!(sentences(&of).iter().any(|said| said.ends_with(both)), "{:#?}", sentences(&of));
     }
 
     #[test]

@@ -254,6 +254,10 @@ async function simulates(tab) {
       document.querySelector("output[for=${id}]").textContent`), `${name}: its value is said`);
     await holds(name);
   }
+  // A case that did not fit may fit at the far end, and then has figures that no case had before.
+  await tab.run(`document.getElementById("what-if-${count - 1}").focus()`);
+  await tab.key("End", 35);
+  await holds("the last slider at its end");
   if (options.shots) { await tab.shot(join(options.shots, "what-if-turned.png")); }
   const how = await tab.run(`${place}.dataset.runs`);
   // The page says it a moment later, once for many turns.
@@ -358,6 +362,9 @@ async function prints(tab) {
   await tab.size(1032, 720);
   const wide = await tab.run("document.documentElement.scrollWidth");
   check(wide <= 1032, `on paper of 1032 pixels the page is ${wide} wide`);
+  const hidden = await tab.run(`[...document.querySelectorAll(".command code")]
+    .filter((one) => one.getClientRects().length === 0).length`);
+  check(hidden === 0, "on paper stands the command of what is set");
   const boxes = await tab.run(`[...document.querySelectorAll("thead button, details:not([open])")]
     .filter((one) => one.getClientRects().length > 0).length`);
   check(boxes === 0, `on paper ${boxes} controls have a box`);

@@ -546,6 +546,15 @@ fn what_cannot_be_served_is_said_before_anything_listens() {
     project.run(&["serve", "--listen", &taken]).ends_with(2).says(&["--listen", &taken]);
 }
 
+const NONE_FITS: &str = r#"Scenario(
+    schema: 2,
+    about: "one case, which does not fit",
+    hardware: "h100-sxm-pcie5",
+    workload: Trace(path: "traces/gpt2-train-cpu", time: roofline(device: "h100-sxm-pcie5", precision: "tf32"), repeat: 2, warmup: 1),
+    policies: [(name: "all in HBM", policy: AllHbm, hbm: mib(2600))],
+    seed: 1,
+)"#;
+
 /// Sliders of the page of a server, turned by pointer and keyboard in Chromium.
 #[test]
 fn a_browser_gets_the_numbers_of_the_command_from_the_server() {
@@ -562,16 +571,25 @@ fn a_browser_gets_the_numbers_of_the_command_from_the_server() {
     project.run(&["run", scenario, "-q", "--no-png"]).ends_with(0);
     let served = Served::begin(&project, &[scenario, "--edit"]);
     let page = |to: &str| format!("http://{}{to}", served.at);
-    let ran = Command::new("node")
-        .arg(shipped("tests/browser").join("check.mjs"))
-        .args(["--tiersim", env!("CARGO_BIN_EXE_tiersim")])
-        .args(["--file", scenario])
-        .args([page("/scenario"), page("/results/gpt2-adam-tiering"), page("/")])
-        .current_dir(project.path(""))
-        .env("CHROMIUM", browser)
-        .output()
-        .expect("node is there");
-    let said = String::from_utf8_lossy(&ran.stdout);
-    assert!(ran.status.success() && said.contains("in a server"), "{said}");
-    println!("{said}");
+    let checked = |pages: &[String], more: &[&str]| {
+        let ran = Command::new("node")
+            .arg(shipped("tests/browser").join("check.mjs"))
+            .args(["--tiersim", env!("CARGO_BIN_EXE_tiersim")])
+            .args(more)
+            .args(pages)
+            .current_dir(project.path(""))
+            .env("CHROMIUM", browser)
+            .output()
+            .expect("node is there");
+        let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+        assert!(ran.status.success() && said.contains("in a server"), "{said}");
+        println!("{said}");
+    };
+    let pages = ["/scenario", "/results/gpt2-adam-tiering", "/"].map(page);
+    checked(&pages, &["--file", scenario]);
+    // No case fits as the scenario has it, and one does at the end of its slider.
+    let scenario = "scenarios/none-fits.ron";
+    project.write(scenario, NONE_FITS);
+    let served = Served::begin(&project, &[scenario]);
+    checked(&[format!("http://{}/scenario", served.at)], &[]);
 }
