@@ -208,7 +208,7 @@ fn the_first_stages_have_the_layers_that_are_left_over() {
         kept.map(|object| object.bytes.get()).sum()
     };
     let idle = |trace: &Trace| -> u64 {
-        let all = trace.ops.iter().filter(|op| op.unit == Unit::Idle);
+        let all = trace.ops.iter().filter(|op| op.name == "pipeline_bubble");
         all.map(|op| op.flops).sum()
     };
     let (uneven, more, fewer) = (of(10, 4), of(12, 4), of(8, 4));

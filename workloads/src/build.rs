@@ -71,8 +71,8 @@ pub(crate) struct Builder {
     pub(crate) phase: Phase,
     /// In front of the names of ops that run a second time.
     pub(crate) recompute: &'static str,
-    /// The next op on the device's first stream waits for this one on another.
-    pub(crate) awaits: Option<OpId>,
+    /// The next op on the device's first stream waits for these on others.
+    pub(crate) awaits: Vec<OpId>,
     objects: u128,
     bytes: u128,
     /// The most FLOPs of an op: sums of them go beyond 64 bits.
@@ -85,7 +85,7 @@ impl Builder {
     pub(crate) fn new(meta: tiersim_models::workload::TraceMeta) -> Builder {
         let (modules, objects, ops, uses) = Default::default();
         let trace = Trace { meta, modules, objects, ops, uses };
-        let (step, phase, recompute, awaits) = (0, Phase::Forward, "", None);
+        let (step, phase, recompute, awaits) = (0, Phase::Forward, "", Vec::new());
         let (objects, bytes, largest, sent) = Default::default();
         Builder { trace, step, phase, recompute, awaits, objects, bytes, largest, sent }
     }
@@ -219,12 +219,12 @@ impl Builder {
             self.sent = self.sent.max(collective.bytes.get().into());
         }
         let name = format!("{}{name}", self.recompute);
-        let awaited = if stream == 0 { self.awaits.take() } else { None };
+        let after = self.awaited(stream);
         self.trace.ops.push(Op {
             module: Some(module),
             stream,
             unit,
-            after: Vec::from_iter(awaited),
+            after,
             flops: u64::try_from(flops).unwrap_or(u64::MAX),
             bytes: Bytes::new(u64::try_from(bytes).unwrap_or(u64::MAX)),
             ..Op::new(self.step, self.phase, name, start..self.trace.uses.len() as u32)
@@ -233,16 +233,35 @@ impl Builder {
     }
 
     /// The stream waits for as long as the device takes for `op`.
-    pub(crate) fn idle(&mut self, op: &Op) {
+    pub(crate) fn idle(&mut self, stream: u16, name: &'static str, op: &Op) -> OpId {
         self.bytes += u128::from(op.bytes.get());
         let start = self.trace.uses.len() as u32;
+        let after = self.awaited(stream);
         self.trace.ops.push(Op {
+            stream,
+            after,
             flops: op.flops,
             bytes: op.bytes,
             kernels: op.kernels.clone(),
             unit: Unit::Idle,
-            ..Op::new(self.step, Phase::Other, "pipeline_bubble", start..start)
+            ..Op::new(self.step, Phase::Other, name, start..start)
         });
+        OpId::at(self.trace.ops.len() - 1)
+    }
+
+    /// What the next op of this stream waits for on others.
+    fn awaited(&mut self, stream: u16) -> Vec<OpId> {
+        if stream == 0 { std::mem::take(&mut self.awaits) } else { Vec::new() }
+    }
+
+    /// The last op waits for all that the device was given before it, unless it is of the same
+    /// stream: nothing else would keep a stream of its own from running ahead.
+    pub(crate) fn no_further_ahead(&mut self) {
+        let Some((last, before)) = self.trace.ops.split_last_mut() else { return };
+        if last.stream != 0 {
+            let device = before.iter().rposition(|op| op.stream == 0);
+            last.after.extend(device.map(OpId::at));
+        }
     }
 
     /// The sum that does not fit 64 bits, if one does not.

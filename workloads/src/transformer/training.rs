@@ -4,6 +4,7 @@
 //! The trace is that of the first pipeline stage, which keeps the most micro-batches. Its
 //! parts: [`Training::problems`] refuses (`limits`), `schedule` orders passes, `step` carries them
 //! out, `forward`, `backward` and `experts` are a block's ops, `head` what is behind the blocks,
+//! `last_stage` what the first stage waits for the last one,
 //! `state` is what persists, `zero`
 //! what ranks share, `network` where they are, `update` the optimizer, `working` what ops need
 //! beside it all, `computing` what they take.
@@ -17,6 +18,7 @@ mod eager;
 mod experts;
 mod head;
 mod kept;
+mod last_stage;
 mod latent;
 mod limits;
 mod optimizer;

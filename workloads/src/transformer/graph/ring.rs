@@ -105,7 +105,7 @@ impl GraphBuilder<'_> {
         let touches: Vec<ObjectAccess> = from.into_iter().chain([to]).collect();
         let stream = self.sibling(1);
         self.build.op_on(unit, stream, kind.word(), by, 0, &touches);
-        self.no_further_ahead();
+        self.build.no_further_ahead();
     }
 
     /// The next block is asked for, before the one at hand is worked on.

@@ -6,6 +6,7 @@
 //! micro-batches, say what any number of them takes; the update is left out, which ZeRO shares out.
 //! Invariant: nothing waits for memory, links or other ranks here.
 
+use super::last_stage::LAST_STAGE;
 use super::{Checkpointing, Training, Zero};
 use crate::transformer::card::{Card, Experts};
 use crate::transformer::graph::state::virtual_stages;
@@ -104,7 +105,8 @@ impl Training {
     }
 
     /// The same where the first stages of a pipeline have `blocks` and the others one less: every
-    /// pass of those takes a block less of the bubble.
+    /// pass of those takes a block less of the bubble, and for every micro-batch the last of them
+    /// has its head where this stage has a block more.
     fn computing_unevenly(&self, blocks: u32, compute: &Compute, precision: &str) -> Option<u128> {
         let stages = self.parallel.pipeline;
         // Of the last block, which is computed again or not.
@@ -124,7 +126,20 @@ impl Training {
         let fewer = u128::from(stages - self.card.layers % stages);
         let card = Card { layers: blocks.checked_mul(stages)?, ..self.card.clone() };
         let all = Training { card, ..self.clone() }.computing(compute, precision)?;
-        all.checked_sub(fewer.checked_mul(block)?)
+        // What waiting for the last stage differs by, in the first micro-batch and in each other:
+        // of two blocks, where the last stage has as many, and where it has one. The bubble of the
+        // latter has one block less.
+        let of = |layers: u32, micros: u32| {
+            let step = Training { checkpointing: of_last, ..self.clone() };
+            step.short(layers, micros)?.on_device(compute, precision)
+        };
+        let (even, uneven) = (stages.checked_mul(2)?, stages.checked_mul(2)? - 1);
+        let [[first, both], [first_even, both_even]] =
+            [[of(uneven, 1)?, of(uneven, 2)?], [of(even, 1)?, of(even, 2)?]];
+        let more = (both - first).checked_mul(u128::from(self.micro_batches() - 1))?;
+        let more_even = (both_even - first_even).checked_mul((self.micro_batches() - 1).into())?;
+        let all = all.checked_add(first)?.checked_add(more)?.checked_add(block)?;
+        all.checked_sub(fewer.checked_mul(block)?)?.checked_sub(first_even.checked_add(more_even)?)
     }
 
     /// The same with fewer blocks and micro-batches, on ranks that share no state.
@@ -141,11 +156,22 @@ impl Training {
     }
 
     fn on_device(&self, compute: &Compute, precision: &str) -> Option<u128> {
-        let made = self.made().ok()?;
-        let ops = made.trace.ops.iter().zip(compute.times(precision, &made.trace.ops));
-        let ops = ops.filter(|(op, _)| {
-            op.phase != Phase::Optimizer && matches!(op.unit, Unit::Device | Unit::Idle)
-        });
-        ops.map(|(_, time)| Some(u128::from(time?.ps()))).sum()
+        let all = self.made().ok()?.trace.ops;
+        // When the device, and the last stage beside it, have done what they were given.
+        let (mut now, mut last_stage) = (0u128, 0u128);
+        for (op, time) in all.iter().zip(compute.times(precision, &all)) {
+            if op.stream == LAST_STAGE {
+                let begins = if op.after.is_empty() { last_stage } else { now };
+                last_stage = begins.checked_add(time?.ps().into())?;
+                continue;
+            }
+            if op.after.iter().any(|before| all[before.index()].stream == LAST_STAGE) {
+                now = now.max(last_stage);
+            }
+            if op.phase != Phase::Optimizer && matches!(op.unit, Unit::Device | Unit::Idle) {
+                now = now.checked_add(time?.ps().into())?;
+            }
+        }
+        Some(now.max(last_stage))
     }
 }

@@ -377,7 +377,9 @@ impl Training {
         // An update is one op of the host, one of the device, a copy and a collective; where it is
         // streamed, each module may have all of them by itself.
         let updates = stage * (6 * modules + update + 45);
-        micros * (stage * block + around * interleave) + bubble + updates + ends
+        // The last stage's head stands beside each micro-batch.
+        let heads = if pipeline > 1 { micros * around } else { 0 };
+        micros * (stage * block + around * interleave) + heads + bubble + updates + ends
     }
 
     fn amounts(&self) -> Result<Builder, Vec<ShapeProblem>> {

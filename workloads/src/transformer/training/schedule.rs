@@ -39,6 +39,10 @@ pub(super) enum Task {
     EmbedBackward,
     /// Waiting for other stages.
     Bubble,
+    /// From here on the last stage has its head where this one has something else...
+    LastStageBegins,
+    /// ...up to here.
+    LastStageEnds,
 }
 
 /// A task and the pass that it belongs to.
@@ -113,11 +117,13 @@ pub(super) fn items_of(
 fn tasks(shape: &Training, model: &ModelState, pass: Pass) -> Vec<Task> {
     let blocks = blocks(shape, pass.virtual_stage);
     let is_first = pass.virtual_stage == 0;
-    let mut tasks = Vec::with_capacity(3 * blocks.len() + 2);
+    let mut tasks = Vec::with_capacity(3 * blocks.len() + 4);
+    let last = blocks.end - 1;
     if pass.is_forward {
         tasks.push(if is_first { Task::Embed } else { Task::Receive(blocks.start) });
         tasks.extend(blocks.map(Task::Forward));
         tasks.push(if model.end.is_some() { Task::Head } else { Task::Send });
+        beside_the_last_stage(shape, is_first, &mut tasks, [Task::Embed, Task::Forward(last)]);
         return tasks;
     }
     if model.end.is_none() {
@@ -133,7 +139,29 @@ fn tasks(shape: &Training, model: &ModelState, pass: Pass) -> Vec<Task> {
         tasks.extend(part.iter().rev().map(|&block| Task::Backward(block)));
     }
     tasks.push(if is_first { Task::EmbedBackward } else { Task::SendGradient });
+    let own = [Task::EmbedBackward, Task::Backward(last)];
+    beside_the_last_stage(shape, is_first, &mut tasks, own);
     tasks
+}
+
+/// Marks what this stage alone does in a pass of its first virtual stage: of what embeds and the
+/// last block the block, where stages do not divide the layers, so that the last stage has one
+/// less. It may be computed again right before its backward pass.
+fn beside_the_last_stage(
+    shape: &Training,
+    is_first: bool,
+    tasks: &mut Vec<Task>,
+    [embeds, last_block]: [Task; 2],
+) {
+    let stages = shape.parallel.pipeline;
+    if stages == 1 || !is_first {
+        return;
+    }
+    let own = if shape.card.layers.is_multiple_of(stages) { embeds } else { last_block };
+    let at = tasks.iter().position(|&task| task == own).expect("a pass has all of its tasks");
+    let again = at > 0 && matches!((tasks[at - 1], own), (Task::Recompute(..), Task::Backward(_)));
+    tasks.insert(at + 1, Task::LastStageEnds);
+    tasks.insert(at - usize::from(again), Task::LastStageBegins);
 }
 
 /// Everything that this rank does before the update. The bubble of a pipeline is before the first

@@ -4,8 +4,10 @@
 //! once per visit, and ahead of it by as many visits as are to be prefetched.
 //! A pipeline's bubble is (p - 1) times the forward and backward pass of one virtual stage, which
 //! is (p - 1)/m of a stage (Narayanan et al., 2021, section 2.2.2), as idle ops that copy what the
-//! device does in it; what collectives add to it is left out.
+//! device does in it; what collectives add to it is left out. What the last stage takes longer for
+//! a micro-batch than this one is waited for too ([`super::last_stage`]).
 
+use super::last_stage::LastStage;
 use super::schedule::{self, Item, Pass, Task};
 use super::zero::Visit;
 use super::{Training, UpdateTime};
@@ -200,6 +202,7 @@ impl GraphBuilder<'_> {
         }
         let (mut gathered, mut next) = (BTreeMap::new(), 0);
         let mut boundary = BoundaryTensors::default();
+        let mut last_stage = LastStage::default();
         for (item, visit) in items.iter().zip(visit_of) {
             self.enter(item);
             if let Some(visit) = visit {
@@ -212,8 +215,11 @@ impl GraphBuilder<'_> {
                     self.owned[owned].whole = whole;
                 }
             }
-            if item.task == Task::Bubble && is_whole {
-                self.bubble(model);
+            match item.task {
+                Task::Bubble if is_whole => self.bubble(model),
+                Task::LastStageBegins if is_whole => self.last_stage_begins(&mut last_stage),
+                Task::LastStageEnds if is_whole => self.last_stage_ends(&mut last_stage),
+                _ => {}
             }
             self.task(model, item, &mut boundary);
         }
@@ -321,7 +327,7 @@ impl GraphBuilder<'_> {
                 }
                 self.reduce_rest();
             }
-            Task::Bubble => {}
+            Task::Bubble | Task::LastStageBegins | Task::LastStageEnds => {}
         }
     }
 
@@ -378,7 +384,7 @@ impl GraphBuilder<'_> {
         for op in self.of_one_virtual_stage(model) {
             let times = if op.module >= last { stages - 1 - fewer } else { stages - 1 };
             for _ in 0..times {
-                self.build.idle(&op);
+                self.build.idle(0, "pipeline_bubble", &op);
             }
         }
     }

@@ -51,17 +51,6 @@ impl GraphBuilder<'_> {
         self.build.recompute = recompute;
     }
 
-    /// The last collective waits for all that the device was given before it. Nothing else would
-    /// keep a stream of its own from gathering as many visits ahead as there is room for.
-    pub(crate) fn no_further_ahead(&mut self) {
-        let ops = &mut self.build.trace.ops;
-        let Some((last, before)) = ops.split_last_mut() else { return };
-        if last.stream != 0 {
-            let device = before.iter().rposition(|op| op.stream == 0);
-            last.after.extend(device.map(OpId::at));
-        }
-    }
-
     /// Gathers those of a visit that are partitioned and not whole already; gives what ops use in
     /// their place.
     pub(super) fn gather(&mut self, visit: &Visit, number: usize) -> Vec<(usize, ObjectId)> {
@@ -92,7 +81,8 @@ impl GraphBuilder<'_> {
             }
             self.over_replicas(CollectiveKind::AllGather, &group, bytes, &touches);
             if !group.is_empty() {
-                self.no_further_ahead();
+                // As many visits ahead as there is room for would be gathered otherwise.
+                self.build.no_further_ahead();
             }
         }
         if !self.shape.zero.reshard {
@@ -183,7 +173,7 @@ impl GraphBuilder<'_> {
         self.over_replicas(kind, &all, bytes, &touches);
         if self.shape.zero.stage >= 2 && self.shape.zero.overlap {
             let reduction = OpId::at(self.build.trace.ops.len() - 1);
-            self.build.awaits = self.reduction.previous.replace(reduction);
+            self.build.awaits.extend(self.reduction.previous.replace(reduction));
         }
         if self.reduction.is_last {
             self.reduced(all);
