@@ -222,6 +222,7 @@ impl StepArgs {
             context: self.context_parallel,
             tensor: self.tensor,
             sequence: self.sequence_parallel,
+            overlap: Parallel::default().overlap,
             pipeline: self.pipeline,
             interleave: self.interleave,
             expert: self.expert,

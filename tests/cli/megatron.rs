@@ -254,6 +254,34 @@ fn experts_in_every_layer_are_said_as_a_list_too() {
     ran.shows(&["parallel: (data: 2)"]);
 }
 
+#[test]
+fn exchange_beside_products_is_switched_off_and_on_as_megatron_has_it() {
+    let project = Project::shipped();
+    let line = "--num-layers 4 --hidden-size 256 --num-attention-heads 4 --seq-length 128 --vocab-size 1024 \
+                --no-async-tensor-model-parallel-allreduce --tp-comm-overlap";
+    for (more, says) in [
+        (
+            "--tensor-model-parallel-size 2",
+            &[
+                "parallel: (tensor: 2, overlap: false)",
+                "no-async-tensor-model-parallel-allreduce: true -> parallel: (overlap: false)",
+                "tp-comm-overlap: true -> ignored: products do not overlap with their own exchange here: that of the \
+                 forward pass is exposed",
+            ][..],
+        ),
+        (
+            "--tensor-model-parallel-size 2 --sequence-parallel",
+            &[
+                "parallel: (tensor: 2, sequence: true)",
+                "ignored: of jobs without --sequence-parallel, which exchanges beside products anyhow",
+            ],
+        ),
+        ("", &["ignored: one rank has nothing to exchange"]),
+    ] {
+        turned(&project, &format!("{line} {more}"), &["--device", "a100"]).ends_with(0).shows(says);
+    }
+}
+
 /// The published run of 22 billion parameters, as arguments: the scenario that ships for it names the
 /// model, this one its dimensions, and memory and time are the same.
 #[test]

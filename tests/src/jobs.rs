@@ -181,6 +181,7 @@ pub fn job(seed: u64) -> (Training, Offload) {
             context: 1,
             tensor,
             sequence: tensor > 1 && dice.within(0..=1) == 1,
+            overlap: true,
             pipeline,
             interleave,
             expert,

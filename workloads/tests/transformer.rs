@@ -6,6 +6,7 @@ mod blocks;
 mod eager;
 mod encoder;
 mod last_stage;
+mod overlap;
 mod ring;
 mod rules;
 mod semiseparable;

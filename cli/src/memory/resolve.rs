@@ -227,6 +227,7 @@ fn training(args: &MemoryArgs, model: Option<&ModelFiles>) -> Result<Training, S
             tensor,
             context,
             by_sequence: args.sequence_parallel,
+            overlap: Pipeline::default().overlap,
             stages,
             interleave,
             expert,

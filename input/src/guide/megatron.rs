@@ -221,8 +221,23 @@ fn parallel(
     .filter(|(_, many)| *many > 1)
     .map(|(name, many)| format!("{name}: {many}"))
     .chain(sequence.then(|| "sequence: true".to_owned()))
+    .chain((!overlaps(of, ranks.tensor, sequence)).then(|| "overlap: false".to_owned()))
     .collect();
     [data, data * context]
+}
+
+/// Whether tensor ranks exchange beside gradients of products.
+fn overlaps(of: &mut Reader<'_>, tensor: u64, sequence: bool) -> bool {
+    let key = "no-async-tensor-model-parallel-allreduce";
+    let told = ["parallel: (overlap: true)", "parallel: (overlap: false)"];
+    let off = of.flag(key, told).unwrap_or(false);
+    let why = match (tensor, sequence) {
+        (1, _) => "one rank has nothing to exchange",
+        (_, true) => "of jobs without --sequence-parallel, which exchanges beside products anyhow",
+        _ => return !off,
+    };
+    of.ignore(key, why);
+    true
 }
 
 /// Stretches of layers per stage.

@@ -3,7 +3,7 @@
 //!
 //! The trace is that of the first pipeline stage, which keeps the most micro-batches. Its
 //! parts: [`Training::problems`] refuses (`limits`), `schedule` orders passes, `step` carries them
-//! out, `forward`, `backward` and `experts` are a block's ops, `head` what is behind the blocks,
+//! out, `forward`, `backward` and `experts` are a block's ops, `beside` what exchange runs beside, `head` what is behind the blocks,
 //! `last_stage` what the first stage waits for the last one,
 //! `state` is what persists, `zero`
 //! what ranks share, `network` where they are, `update` the optimizer, `working` what ops need
@@ -11,6 +11,7 @@
 //! Invariant: a training without problems makes a trace without `Trace::problems`.
 
 mod backward;
+mod beside;
 mod block;
 mod compression;
 mod computing;
@@ -226,6 +227,14 @@ pub struct Parallel {
     ///
     /// Default: `false`.
     pub sequence: bool,
+    /// Whether what tensor ranks exchange for the gradients of matrices that are split by outputs
+    /// runs beside the products of these gradients, as Megatron-LM does it: the sum of the gradient
+    /// of their input beside the gradient of weights, and with `sequence` the gather of that input
+    /// beside the gradient of the input. Eager kernels, adapters and experts exchange with nothing
+    /// beside.
+    ///
+    /// Default: `true`.
+    pub overlap: bool,
     /// Stages.
     ///
     /// Default: 1.
@@ -247,6 +256,7 @@ impl Default for Parallel {
             context: 1,
             tensor: 1,
             sequence: false,
+            overlap: true,
             pipeline: 1,
             interleave: 1,
             expert: 1,

@@ -82,6 +82,7 @@ fn any_training(rng: &mut ChaCha12Rng) -> Training {
         context: 1,
         tensor: if card.family.is_causal() { one_of(rng, &[1, 2]) } else { 1 },
         sequence: rng.random_bool(0.5),
+        overlap: rng.random_bool(0.5),
         pipeline,
         interleave,
         expert: 1,

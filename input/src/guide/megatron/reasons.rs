@@ -126,7 +126,7 @@ pub(super) fn reason(flag: &str) -> Option<&'static str> {
     TABLE.iter().find(begins).map(|(_, why)| *why)
 }
 
-const TABLE: [(&[&str], &str); 12] = [
+const TABLE: [(&[&str], &str); 13] = [
     (&["$"], "a variable of the shell"),
     (&["launcher.program"], "the program whose arguments these are"),
     (
@@ -251,7 +251,6 @@ const TABLE: [(&[&str], &str); 12] = [
             "enable-cuda-graph",
             "external-cuda-graph",
             "cuda-graph",
-            "tp-comm",
             "fp16-lm",
             "moe-grouped-gemm",
             "moe-permute",
@@ -265,7 +264,6 @@ const TABLE: [(&[&str], &str); 12] = [
             "no-contiguous",
             "use-contiguous",
             "use-ring-exchange",
-            "no-async-tensor",
             "high-priority",
             "use-fused",
             "gradient-accum",
@@ -273,9 +271,12 @@ const TABLE: [(&[&str], &str); 12] = [
             "fp32-residual",
             "use-sharp",
             "use-turbo",
-            "disable-tp-comm",
         ],
         "which kernels run: `kernels` and `time` of the scenario say it",
+    ),
+    (
+        &["tp-comm", "disable-tp-comm"],
+        "products do not overlap with their own exchange here: that of the forward pass is exposed",
     ),
     (
         &["fp8-param-gather", "fp8-primary-weights"],

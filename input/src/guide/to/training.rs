@@ -96,7 +96,9 @@ pub(super) fn program(parts: &mut Parts<'_>, of: &Training) -> String {
     for (field, plain, value) in rows {
         parts.unless(plain, &mode(field), value, PROGRAM);
     }
-    let Parallel { data: _, context, tensor, sequence, pipeline, interleave, expert } = parallel;
+    // The program splits nothing, so that there is nothing to overlap.
+    let Parallel { data: _, context, tensor, sequence, overlap: _, pipeline, interleave, expert } =
+        parallel;
     let ways = [
         ("context", *context),
         ("tensor", *tensor),

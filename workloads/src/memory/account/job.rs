@@ -33,6 +33,8 @@ pub struct Pipeline {
     pub context: u64,
     /// Whether what that leaves whole is split by sequence.
     pub by_sequence: bool,
+    /// Whether tensor ranks exchange beside gradients of products.
+    pub overlap: bool,
     /// Stages.
     pub stages: u64,
     /// Stretches of blocks per stage.
@@ -43,7 +45,16 @@ pub struct Pipeline {
 
 impl Default for Pipeline {
     fn default() -> Pipeline {
-        Pipeline { tensor: 1, context: 1, by_sequence: false, stages: 1, interleave: 1, expert: 1 }
+        let (by_sequence, overlap) = (false, true);
+        Pipeline {
+            tensor: 1,
+            context: 1,
+            by_sequence,
+            overlap,
+            stages: 1,
+            interleave: 1,
+            expert: 1,
+        }
     }
 }
 
@@ -157,6 +168,7 @@ impl Training {
             tensor: parallel.tensor.into(),
             context: parallel.context.into(),
             by_sequence: parallel.sequence,
+            overlap: parallel.overlap,
             stages: parallel.pipeline.into(),
             interleave: parallel.interleave.into(),
             expert: parallel.expert.into(),
@@ -285,6 +297,7 @@ impl Training {
             context: small(self.split.context)?,
             tensor: small(self.split.tensor)?,
             sequence: self.split.by_sequence,
+            overlap: self.split.overlap,
             pipeline: small(self.split.stages)?,
             interleave: small(self.split.interleave)?,
             expert,

@@ -95,6 +95,7 @@ pub(in crate::transformer) fn begun(
         trains: false,
         compressed: Compressed::default(),
         shared: Shared::default(),
+        later: Vec::new(),
     };
     (maker, model)
 }

@@ -74,7 +74,24 @@ pub(crate) struct GraphBuilder<'a> {
     pub(crate) trains: bool,
     /// What eager kernels of all layers share.
     pub(crate) shared: Shared,
+    /// Gradients of weights that are made while that of their input is summed.
+    pub(crate) later: Vec<WeightGradient>,
 }
+
+/// A gradient of weights that is not made yet: of this product, from its input and the gradient of
+/// its output.
+#[derive(Clone, Debug)]
+pub(crate) struct WeightGradient {
+    pub(crate) owned: usize,
+    pub(crate) by: ModuleId,
+    pub(crate) of: Product,
+    pub(crate) from: [ObjectAccess; 2],
+    /// Whether it is all that this pass adds.
+    pub(crate) is_all: bool,
+}
+
+/// The stream of what tensor ranks exchange beside the device's work.
+pub(crate) const BESIDE: u16 = 3;
 
 impl GraphBuilder<'_> {
     /// Gradients for a further step: those of the step before were given back after its update.
@@ -273,8 +290,21 @@ impl GraphBuilder<'_> {
         bytes: u128,
         touches: &[ObjectAccess],
     ) {
+        self.tensor_on(0, kind, by, bytes, touches);
+    }
+
+    /// The same on a stream, no sooner than the device has got so far.
+    fn tensor_on(
+        &mut self,
+        stream: u16,
+        kind: CollectiveKind,
+        by: ModuleId,
+        bytes: u128,
+        touches: &[ObjectAccess],
+    ) {
         let unit = self.groups.tensor.does(kind, bytes);
-        self.build.op_on(unit, 0, kind.word(), by, 0, touches);
+        self.build.op_on(unit, stream, kind.word(), by, 0, touches);
+        self.build.no_further_ahead();
     }
 
     fn is_split(&self) -> bool {
@@ -283,13 +313,33 @@ impl GraphBuilder<'_> {
 
     /// What a product needs of all tokens, where this rank has some of them.
     pub(crate) fn all_tokens(&mut self, by: ModuleId, what: &str, x: ObjectId) -> ObjectId {
+        self.all_tokens_on(0, by, what, x)
+    }
+
+    /// The same on a stream.
+    pub(crate) fn all_tokens_on(
+        &mut self,
+        stream: u16,
+        by: ModuleId,
+        what: &str,
+        x: ObjectId,
+    ) -> ObjectId {
         if !self.scatters() {
             return x;
         }
         let whole = self.buffer(by, what, self.sizes.tokens * self.sizes.hidden);
         let bytes = self.build.size(whole);
-        self.tensor(CollectiveKind::AllGather, by, bytes, &[read(x), write(whole)]);
+        let touches = [read(x), write(whole)];
+        self.tensor_on(stream, CollectiveKind::AllGather, by, bytes, &touches);
         whole
+    }
+
+    /// Whether tensor ranks exchange beside gradients of products ([`Parallel::overlap`]).
+    ///
+    /// [`Parallel::overlap`]: crate::transformer::training::Parallel::overlap
+    pub(crate) fn overlaps(&self) -> bool {
+        let Training { parallel, lora, .. } = self.shape;
+        self.is_split() && parallel.overlap && lora.is_none() && !self.is_eager()
     }
 
     /// Whether sums over the tensor group leave each rank its own tokens.
@@ -299,7 +349,7 @@ impl GraphBuilder<'_> {
 
     /// The sum over the tensor group of `part`: of all tokens, or of those of this rank.
     pub(crate) fn sum(&mut self, by: ModuleId, what: &str, part: ObjectId) -> ObjectId {
-        self.sum_for(by, what, part, None)
+        self.sum_on(0, by, (what, None), part)
     }
 
     /// As [`GraphBuilder::sum`]; kept by `owner`, if it is not `part` itself.
@@ -310,19 +360,31 @@ impl GraphBuilder<'_> {
         part: ObjectId,
         owner: Option<ModuleId>,
     ) -> ObjectId {
+        self.sum_on(0, by, (what, owner), part)
+    }
+
+    /// The same on a stream.
+    pub(crate) fn sum_on(
+        &mut self,
+        stream: u16,
+        by: ModuleId,
+        (what, owner): (&str, Option<ModuleId>),
+        part: ObjectId,
+    ) -> ObjectId {
         if !self.is_split() {
             return part;
         }
         let bytes = self.build.size(part);
         if !self.shape.parallel.sequence {
-            self.tensor(CollectiveKind::AllReduce, by, bytes, &[change(part)]);
+            self.tensor_on(stream, CollectiveKind::AllReduce, by, bytes, &[change(part)]);
             return part;
         }
         let own = match owner {
             Some(owner) => self.kept(by, what, self.sizes.stream(), owner),
             None => self.buffer(by, what, self.sizes.stream()),
         };
-        self.tensor(CollectiveKind::ReduceScatter, by, bytes, &[read(part), write(own)]);
+        let touches = [read(part), write(own)];
+        self.tensor_on(stream, CollectiveKind::ReduceScatter, by, bytes, &touches);
         own
     }
 }

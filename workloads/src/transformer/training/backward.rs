@@ -4,7 +4,8 @@
 //! the fused kernel of attention computes its scores again and has five products (Dao et al.,
 //! "FlashAttention", 2022, algorithm 4). Gradients of activations are buffers. What is
 //! sequence-parallel is gathered for the gradient of a product's output and, a second time, for the
-//! input that its weights' gradient needs.
+//! input that its weights' gradient needs; the latter, and the sum of the gradient of that input,
+//! may run beside the two products ([`super::beside`]).
 
 use super::{Attention, Checkpointing, Kernels};
 use crate::build::{ObjectAccess, change, read, write};
@@ -26,18 +27,29 @@ impl GraphBuilder<'_> {
         [input, dy]: [ObjectAccess; 2],
         to: &mut impl FnMut(bool, bool) -> ObjectAccess,
     ) {
-        let numbers = tokens * mlp.width;
-        let d_active = self.buffer(mlp.activation, "out.grad", numbers);
-        self.linear_backward(mlp.down_proj, tokens, [read(kept.active), dy, write(d_active)]);
-        let gradients = if self.is_eager() {
-            self.eager_activation_backward(mlp, numbers, kept, d_active)
-        } else {
-            self.activation_backward(mlp, tokens, kept, d_active)
-        };
+        let gradients = self.narrow_backward(mlp, tokens, kept, dy);
         let count = mlp.up_proj.len();
         for (index, (&part, &d)) in mlp.up_proj.iter().zip(&gradients).enumerate().rev() {
             let to = to(index + 1 == count, index == 0);
             self.linear_backward(part, tokens, [input, read(d), to]);
+        }
+    }
+
+    /// From the gradient of the narrow matrix's output to those of the wide ones' outputs.
+    pub(super) fn narrow_backward(
+        &mut self,
+        mlp: &Mlp,
+        tokens: u128,
+        kept: &SavedFeedForward,
+        dy: ObjectAccess,
+    ) -> Vec<ObjectId> {
+        let numbers = tokens * mlp.width;
+        let d_active = self.buffer(mlp.activation, "out.grad", numbers);
+        self.linear_backward(mlp.down_proj, tokens, [read(kept.active), dy, write(d_active)]);
+        if self.is_eager() {
+            self.eager_activation_backward(mlp, numbers, kept, d_active)
+        } else {
+            self.activation_backward(mlp, tokens, kept, d_active)
         }
     }
 
@@ -71,16 +83,6 @@ impl GraphBuilder<'_> {
         let name = "activation_backward";
         self.build.streaming(name, mlp.activation, Streaming::Activation, &touches);
         gradients
-    }
-
-    /// What products were given, of all tokens, where their gradients need it.
-    pub(super) fn input_again(
-        &mut self,
-        is_needed: bool,
-        norm: ModuleId,
-        normed: ObjectId,
-    ) -> ObjectId {
-        if is_needed { self.all_tokens(norm, "out.whole", normed) } else { normed }
     }
 
     /// What the core kept, or what it makes again: all of its forward pass, as a checkpointed

@@ -38,6 +38,10 @@ impl GraphBuilder<'_> {
     ) -> ObjectId {
         let d_out = self.residual_backward(self.feed_end(block), kept.masks[1], None, dy);
         let d_fed = self.feed_backward(block, kept, d_out, None);
+        if block.norm_2.is_none() {
+            // Nothing is summed before attention has added to it.
+            self.weight_gradients();
+        }
         let (to, beside) = match block.norm_2 {
             Some(norm) => {
                 let by = self.module(norm);
@@ -59,7 +63,7 @@ impl GraphBuilder<'_> {
         d_input: ObjectId,
         beside: ObjectId,
     ) -> ObjectId {
-        let d = self.sum(by, "out.grad.sum", d_input);
+        let d = self.input_gradient_summed(by, d_input);
         if let Some((norm, normed)) = norm.zip(normed) {
             return self.norm_backward(norm, &normed, d, Some(beside));
         }
@@ -142,20 +146,21 @@ impl GraphBuilder<'_> {
     ) -> ObjectId {
         let (tokens, hidden) = (self.sizes.tokens, self.sizes.hidden);
         let by = self.module(self.fed_by(block));
-        let input = self.input_again(self.keeps_fed(block), by, kept.given[1]);
         // Of the norm's output or, without one, of the first matrix's input.
         let what = if block.norm_2.is_some() { "out.grad" } else { "in.grad" };
         let d_input = to.unwrap_or_else(|| self.buffer(by, what, tokens * hidden));
         match (&block.feed, &kept.feed) {
-            (Feed::Dense(mlp), SavedFeed::Dense(kept)) => {
-                let mut into = |first: bool, _: bool| {
-                    if first && to.is_none() { write(d_input) } else { change(d_input) }
-                };
-                let touches = [read(input), read(d_out)];
-                self.feed_forward_backward(mlp, tokens, kept, touches, &mut into);
+            (Feed::Dense(mlp), SavedFeed::Dense(of)) => {
+                let gradients = self.narrow_backward(mlp, tokens, of, read(d_out));
+                let input = self.input_again(self.keeps_fed(block), by, kept.given[1]);
+                let into = (d_input, to.is_none());
+                self.wide_backward(&mlp.up_proj, tokens, (input, &gradients), into);
             }
-            (Feed::Mixture(mixture), SavedFeed::Mixture(kept)) => {
-                self.mixture_backward(mixture, kept, [input, d_out, d_input]);
+            (Feed::Mixture(mixture), SavedFeed::Mixture(of)) => {
+                let is_needed = self.keeps_fed(block);
+                let given = kept.given[1];
+                let input = if is_needed { self.all_tokens(by, "out.whole", given) } else { given };
+                self.mixture_backward(mixture, of, [input, d_out, d_input]);
             }
             _ => unreachable!("a block keeps what it is made of"),
         }
@@ -208,11 +213,7 @@ impl GraphBuilder<'_> {
         let input = self.input_again(self.keeps_input(&block.qkv), by, kept.given[0]);
         let what = if block.norm_1.is_some() { "out.grad" } else { "in.grad" };
         let d_input = to.unwrap_or_else(|| self.buffer(by, what, tokens * sizes.hidden));
-        for (index, (&part, &d)) in block.qkv.iter().zip(&d_qkv).enumerate().rev() {
-            let is_first = index + 1 == block.qkv.len() && to.is_none();
-            let to = if is_first { write(d_input) } else { change(d_input) };
-            self.linear_backward(part, tokens, [read(input), read(d), to]);
-        }
+        self.wide_backward(&block.qkv, tokens, (input, &d_qkv), (d_input, to.is_none()));
         d_input
     }
 

@@ -45,6 +45,7 @@ impl GraphBuilder<'_> {
             Loss::Eager => self.eager_head(end, x),
             Loss::Fused => self.fused_head(end, x),
         };
+        let d_normed = self.input_gradient_summed(by, d_input);
         // A tied matrix gets the embedding's part of its gradient last.
         if end.matrix != model.tokens {
             self.done(end.matrix);
@@ -52,7 +53,6 @@ impl GraphBuilder<'_> {
         if let Some([_, bias]) = end.transform {
             self.done(bias);
         }
-        let d_normed = self.sum(by, "out.grad.sum", d_input);
         let dx = self.norm_backward(end.norm, &normed, d_normed, None);
         match (end.transform, transformed) {
             (Some([dense, _]), Some(kept)) => self.transform_backward(dense, kept, dx),
@@ -94,13 +94,17 @@ impl GraphBuilder<'_> {
         let by = self.module(norm);
         self.build.streaming("loss", head, Streaming::Softmax, &[change(logits)]);
         self.backward_begins();
-        let is_needed = self.owned[matrix].trains;
-        let input = if is_needed { self.all_tokens(by, "out.whole", normed) } else { normed };
+        let input = self.input_again(self.owned[matrix].trains, by, normed);
         let d_input = self.buffer(by, "out.grad", sizes.tokens * sizes.hidden);
         let of = product(sizes.tokens, sizes.vocab, sizes.hidden);
-        let touches = [self.weight(matrix), read(input), read(logits), write(d_input)];
-        let gradient = self.head_gradients(end);
-        self.product_backward(head, of, touches, gradient);
+        let [weight, dy, to] = [self.weight(matrix), read(logits), write(d_input)];
+        if self.overlaps() {
+            // What else the matrix is for adds to it later.
+            self.input_gradient_first((matrix, false), (head, of), [weight, read(input), dy, to]);
+        } else {
+            let gradient = self.head_gradients(end);
+            self.product_backward(head, of, [weight, read(input), dy, to], gradient);
+        }
         (d_input, Normed { x, y: normed, kept: None })
     }
 

@@ -367,6 +367,9 @@ impl Training {
         let [forward, backward] =
             if is_eager { [forward + 80, backward + 140] } else { [forward, backward] };
         let update = if self.loops_over_parameters() { 10 * modules } else { 0 };
+        // Two ops where one has both gradients: of queries, keys and values and of two wide matrices.
+        let backward =
+            if parallel.tensor > 1 && parallel.overlap { backward + 5 } else { backward };
         let [around, ends] = if is_eager { [140, 300] } else { [40, 50] };
         let again = matches!(self.checkpointing, Checkpointing::Full | Checkpointing::Every(_));
         // Up to three visits gather weights, of experts and of others.

@@ -64,6 +64,7 @@ pub(super) fn begun(shape: &Training) -> (GraphBuilder<'_>, ModelState) {
         trains: true,
         compressed: Compressed::default(),
         shared: Shared::default(),
+        later: Vec::new(),
     };
     (maker, model)
 }
