@@ -130,8 +130,7 @@ fn details(record: &RunRecord, version: &str, width: usize, out: &mut String) {
     line("hardware", &each(record, |on| on.hardware.to_string()));
     line("workload", &each(record, |on| on.workload.to_string()));
     line("op time", &each(record, |on| on.op_time.to_string()));
-    let devices = each(record, |on| on.devices.max(1).to_string());
-    if let Some(scope) = scope(&devices) {
+    if let Some(scope) = scope(record.used().into_iter().map(|on| u64::from(on.devices))) {
         line("devices", &scope);
     }
     let baseline = spread(record, |on| on.baseline.mean_step());
@@ -151,10 +150,13 @@ fn details(record: &RunRecord, version: &str, width: usize, out: &mut String) {
     line("run", &format!("{print}, tiersim {version}"));
 }
 
-/// What figures are of, where a job has several devices, or cases have so many.
-pub(crate) fn scope(devices: &str) -> Option<String> {
+/// What figures are of, where a job has several devices; points may have more and fewer.
+pub(crate) fn scope(devices: impl Iterator<Item = u64> + Clone) -> Option<String> {
     let words = "work per second is of all together, every other figure of one of them";
-    (devices != "1").then(|| format!("{devices}: {words}"))
+    let (least, most) = (devices.clone().min()?, devices.max()?);
+    let many =
+        if least == most { most.to_string() } else { format!("{least} to {most}, by point") };
+    (most > 1).then(|| format!("{many}: {words}"))
 }
 
 /// A time of the conditions; of several the least and the greatest.

@@ -93,7 +93,7 @@ fn what_leaves_for_room_is_fetched_ahead_whatever_the_window() {
     let end = |prefetch_ops| {
         let (trace, access) = (&world.workload.trace, Access::Migrate { prefetch_ops });
         let policy = StaticPlacement::new("placed", trace, vec![TierId(1)], &KINDS, access);
-        world.ends(Box::new(policy)).expect("it fits").last().expect("ops").ps()
+        *world.ends(Box::new(policy)).expect("it fits").last().expect("ops")
     };
     let (large, small) = (601, 2);
     assert_eq!(end(0), 2 * (large + 10) + small + 10_000 + large + 10);

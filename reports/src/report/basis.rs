@@ -21,7 +21,13 @@ pub(super) fn section(page: &mut Page, report: &Report) -> Result<(), ChartError
         ("workload", each(summary, &summary.workload, |case| &case.workload)),
         ("op time", each(summary, &summary.op_time, |case| &case.op_time)),
     ];
-    facts.extend(scope(&devices(summary)).map(|scope| ("devices", scope)));
+    // Files of earlier versions do not say it of each.
+    let of_all = summary.devices;
+    let devices = summary.results.iter().map(|case| match case.devices {
+        0 => of_all,
+        own => own,
+    });
+    facts.extend(scope(devices).map(|scope| ("devices", scope)));
     page.facts(&facts);
     steady(page, summary);
     statistics(page, summary);
@@ -85,19 +91,6 @@ fn missing(page: &mut Page, summary: &Summary) {
             let text = format!("Note: {cases} no sum of {what}, for nobody states {names}.");
             page.statement(Tone::Note, &text);
         }
-    }
-}
-
-/// How many devices cases have, each number once; one where files of earlier versions do not say.
-fn devices(summary: &Summary) -> String {
-    let own = summary.devices;
-    let all = summary.results.iter().map(|case| if case.devices > 0 { case.devices } else { own });
-    let mut all: Vec<u64> = all.map(|devices| devices.max(1)).collect();
-    let mut seen = BTreeSet::new();
-    all.retain(|devices| seen.insert(*devices));
-    match all.is_empty() {
-        true => own.max(1).to_string(),
-        false => all.iter().map(u64::to_string).collect::<Vec<_>>().join(", "),
     }
 }
 

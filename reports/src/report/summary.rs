@@ -108,8 +108,6 @@ pub(crate) struct Case {
     pub(super) policy: String,
     pub(super) details: String,
     pub(super) params: Named,
-    /// Files of earlier versions do not say it.
-    pub(super) devices: Option<u64>,
     pub(super) step_ms: Option<Spread>,
     pub(super) throughput: Option<Throughput>,
     pub(super) baseline_step_ms: f64,
