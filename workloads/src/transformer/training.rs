@@ -11,6 +11,7 @@
 //! Invariant: a training without problems makes a trace without `Trace::problems`.
 
 mod backward;
+mod begin;
 mod beside;
 mod block;
 mod compression;

@@ -6,7 +6,7 @@
 //! Invariant: ops have no objects for the statistics of norms in one kernel, four bytes each; they
 //! are added here and nowhere else.
 
-use super::step::begun;
+use super::begin::begun;
 use super::{Parallel, Training};
 use crate::memory::{Overflow, product};
 use crate::transformer::card::{Card, NormPlaces};

@@ -9,7 +9,7 @@
 //! those of the embedding, which are as many, are this stage's own.
 //! Invariant: without a pipeline there are no such ops.
 
-use super::step::begun;
+use super::begin::begun;
 use super::{Parallel, Training};
 use crate::transformer::card::Card;
 use crate::transformer::graph::pass::GraphBuilder;

@@ -7,7 +7,8 @@
 //! builder, with gradients of its own: those of the step before were given back.
 //! Invariant: the micro-batches of a step cover its batch exactly once.
 
-use super::step::{begun, step};
+use super::begin::begun;
+use super::step::step;
 use super::{MAX_OPS, Training};
 use crate::limits::ShapeProblem;
 use tiersim_models::workload::Trace;

@@ -7,6 +7,7 @@
 //! device does in it; what collectives add to it is left out. What the last stage takes longer for
 //! a micro-batch than this one is waited for too ([`super::last_stage`]).
 
+use super::begin::begun;
 use super::last_stage::LastStage;
 use super::schedule::{self, Item, Pass, Task};
 use super::zero::Visit;
@@ -14,14 +15,14 @@ use super::{Training, UpdateTime};
 use crate::build::{Builder, ObjectAccess, change, read, write};
 use crate::transformer::format::Format;
 use crate::transformer::graph::embedding::Embedded;
-use crate::transformer::graph::network::{Group, Groups};
-use crate::transformer::graph::pass::{Compressed, GraphBuilder, Reduction, Streamed};
-use crate::transformer::graph::saved::{SavedActivations, Shared};
+use crate::transformer::graph::network::Group;
+use crate::transformer::graph::pass::{GraphBuilder, Streamed};
+use crate::transformer::graph::saved::SavedActivations;
 use crate::transformer::graph::sizes::Sizes;
-use crate::transformer::graph::state::{ModelState, State};
+use crate::transformer::graph::state::ModelState;
 use std::collections::BTreeMap;
 use tiersim_models::ids::{ModuleId, ObjectId};
-use tiersim_models::workload::{CollectiveKind, ObjectKind, Op, Phase, Recorded, TraceMeta, Unit};
+use tiersim_models::workload::{CollectiveKind, ObjectKind, Op, Phase, Unit};
 
 /// What passes leave for others.
 #[derive(Default)]
@@ -40,51 +41,6 @@ pub(super) fn step(shape: &Training) -> Builder {
     let loader = maker.loader();
     maker.step(&model, loader);
     maker.build
-}
-
-/// A step of which nothing is made yet but what persists, and its gradients.
-pub(super) fn begun(shape: &Training) -> (GraphBuilder<'_>, ModelState) {
-    let mut build = Builder::new(meta(shape));
-    let (model, owned) = State::model(shape, &mut build, true);
-    let groups = Groups::new(shape).expect("a shape without problems has equal groups");
-    let (sizes, prefix) = (Sizes::new(shape), String::new());
-    let reduction = Reduction::default();
-    let (micro, cache, low_rank) = (0, None, BTreeMap::new());
-    let maker = GraphBuilder {
-        shape,
-        build,
-        owned,
-        sizes,
-        groups,
-        micro,
-        prefix,
-        reduction,
-        cache,
-        low_rank,
-        trains: true,
-        compressed: Compressed::default(),
-        shared: Shared::default(),
-        later: Vec::new(),
-    };
-    (maker, model)
-}
-
-fn meta(shape: &Training) -> TraceMeta {
-    let Training { card, parallel, batch, sequence, .. } = shape;
-    TraceMeta {
-        name: format!("{}-train", card.name),
-        about: format!(
-            "generated from a model card: one training step of one of {} ranks, stage {} of ZeRO, \
-             batch {batch}, sequences of {sequence}; no durations were recorded, and Adam's \
-             statistics are made up",
-            parallel.ranks(),
-            shape.zero.stage
-        ),
-        precision: shape.formats.weights.word().to_owned(),
-        batch: *batch,
-        sequence: u32::try_from(*sequence).unwrap_or(u32::MAX),
-        recorded: Recorded::default(),
-    }
 }
 
 impl GraphBuilder<'_> {
