@@ -98,6 +98,9 @@ pub fn megatron(file: &Path, text: &str, cluster: &Cluster<'_>) -> Result<Guide,
     ranks.checkpointing = checkpoints(&mut of);
     sharding(&mut of, replicas, &mut settings);
     update(&mut of, &mut settings);
+    // What offloads or divides more than optimizer state has another optimizer.
+    let own = settings.optimizer.is_none() && settings.zero_stage <= 1;
+    ranks.passes = own && settings.precision != "fp32";
     settings.ranks = Some(ranks);
     of.unknown(is_idle);
     for (index, entry) in entries.iter().enumerate() {

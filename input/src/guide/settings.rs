@@ -81,6 +81,8 @@ pub(super) struct Ranks {
     /// What is kept for the backward pass, as the scenario's word.
     pub(super) checkpointing: Option<String>,
     pub(super) dropout: bool,
+    /// Weights are updated in Megatron-LM's passes of mixed precision.
+    pub(super) passes: bool,
 }
 
 /// What is generated, and with how much of the card.

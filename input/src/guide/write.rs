@@ -168,6 +168,9 @@ fn workload(out: &mut String, of: &Settings) {
     if let Some(update) = of.update {
         let _ = writeln!(out, "            optimizer: {update},");
     }
+    if ranks.is_some_and(|ranks| ranks.passes) {
+        out.push_str("            optimizer_kernels: mixed_precision,\n");
+    }
     let mut zero = Vec::new();
     if of.optimizer.is_some() {
         zero.push(format!("host_update: {:?}", of.optimizer_share.unwrap_or(1.0)));

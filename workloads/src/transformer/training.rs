@@ -182,26 +182,32 @@ impl Kernels {
     }
 }
 
-/// Which kernels update weights by AdamW on the device. PyTorch's third way, `foreach`, moves what
-/// its loop moves, of all parameters at once; it is not modelled.
+/// Which kernels update weights on the device. PyTorch's third way, `foreach`, moves what its loop
+/// moves, of all parameters at once; it is not modelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptimizerKernels {
-    /// PyTorch's loop over parameters: each operation is a kernel.
+    /// PyTorch's loop over parameters: each operation of AdamW is a kernel.
     ForLoop,
     /// One per module, which reads and writes everything once (`fused=True`).
     Fused,
+    /// Passes of Megatron-LM's optimizer of mixed precision: gradients of 16 bits are copied to 32,
+    /// with fp16 weights the scale of the loss is taken out of them, their norm is taken and they are
+    /// clipped to it; one kernel updates the master copy, and the weights are copied from that.
+    MixedPrecision,
 }
 
 impl OptimizerKernels {
     /// Every choice.
-    pub const ALL: [OptimizerKernels; 2] = [OptimizerKernels::ForLoop, OptimizerKernels::Fused];
+    pub const ALL: [OptimizerKernels; 3] =
+        [OptimizerKernels::ForLoop, OptimizerKernels::Fused, OptimizerKernels::MixedPrecision];
 
     /// The word used on the command line and in accounts.
     pub const fn word(self) -> &'static str {
         match self {
             OptimizerKernels::ForLoop => "for-loop",
             OptimizerKernels::Fused => "fused",
+            OptimizerKernels::MixedPrecision => "mixed-precision",
         }
     }
 }
@@ -404,6 +410,11 @@ impl Training {
         };
         self.optimizer_kernels.unwrap_or(by_default) == OptimizerKernels::ForLoop
             && matches!(self.optimizer, Optimizer::AdamW | Optimizer::AdamWithoutMaster)
+    }
+
+    /// Whether the device updates weights in the passes of Megatron-LM's mixed precision.
+    pub(crate) fn has_passes(&self) -> bool {
+        self.optimizer_kernels == Some(OptimizerKernels::MixedPrecision)
     }
 
     /// Tokens of a sequence that this rank has.

@@ -3,12 +3,13 @@
 
 use crate::transformer::shape::{alive, gpt2, llama_8b, mixtral, plain, sum};
 use tiersim_models::kernel::Work;
-use tiersim_models::workload::{Object, ObjectKind, Op, Phase, Trace};
+use tiersim_models::workload::{Object, ObjectKind, Op, Phase, Trace, Unit};
 use tiersim_workloads::memory::activations::of_stage;
 use tiersim_workloads::transformer::card::{Card, Experts, Family};
 use tiersim_workloads::transformer::format::{Format, Formats};
 use tiersim_workloads::transformer::training::{
-    Attention, Checkpointing, Kernels, Optimizer, OptimizerKernels, Training, UpdateTime,
+    Attention, Checkpointing, Kernels, Optimizer, OptimizerKernels, Parallel, Training, UpdateTime,
+    Zero,
 };
 
 fn eager(card: Card, sequence: u64) -> Training {
@@ -146,6 +147,41 @@ fn kernels_of_the_optimizer_are_chosen_apart() {
     let lion = Training { optimizer, optimizer_kernels: loops, ..plain(card.clone(), 16) };
     let fields: Vec<_> = lion.problems().iter().map(|problem| problem.field).collect();
     assert_eq!(fields, ["optimizer_kernels"]);
+}
+
+/// Bytes per parameter of Megatron-LM's passes: with fp16 alone 6 + 8 + 4 + 8 + 28 + 6; a scale of
+/// the loss is of fp16, and gradients of 32 bits are not copied.
+#[test]
+fn mixed_precision_updates_in_passes() {
+    let optimizer_kernels = Some(OptimizerKernels::MixedPrecision);
+    let card = small()[2].clone();
+    let of = |weights, gradients, stage, data| {
+        let formats = Formats { gradients, ..Formats::all(weights) };
+        let parallel = Parallel { data, ..Parallel::default() };
+        let zero = Zero { stage, ..Zero::default() };
+        let job = plain(card.clone(), 16);
+        Training { formats, optimizer_kernels, parallel, zero, ..job }
+    };
+    let bytes = |job: Training| -> u64 {
+        assert_eq!(job.problems(), []);
+        let trace = job.trace();
+        assert_eq!(trace.problems(), []);
+        let update = trace.ops.iter().filter(|op| op.phase == Phase::Optimizer);
+        update.filter(|op| op.unit == Unit::Device).map(|op| op.bytes.get()).sum()
+    };
+    let (fp16, bf16, fp32) = (Format::Fp16, Format::Bf16, Format::Fp32);
+    let all = card.parameters();
+    assert_eq!(bytes(of(fp16, fp16, 0, 1)), 60 * all);
+    assert_eq!(bytes(of(bf16, bf16, 0, 1)), 52 * all);
+    assert_eq!(bytes(of(bf16, fp32, 0, 1)), 46 * all);
+    assert_eq!(bytes(of(fp16, fp16, 1, 2)), 60 * all / 2);
+    assert_eq!(bytes(of(bf16, fp32, 1, 2)), 46 * all / 2);
+    let whole = of(fp32, fp32, 0, 1);
+    let streamed = Training { update: UpdateTime::InBackward, ..of(bf16, bf16, 0, 1) };
+    for job in [whole, streamed] {
+        let fields: Vec<_> = job.problems().iter().map(|problem| problem.field).collect();
+        assert_eq!(fields, ["optimizer_kernels"]);
+    }
 }
 
 /// In bf16 with a master copy in fp32: gradients become fp32 first (2 + 4), the copy is updated

@@ -69,8 +69,9 @@ pub(crate) struct RawTrain {
     ///
     /// Default: `compiled`.
     pub(crate) kernels: Option<Kernels>,
-    /// Which kernels update weights by AdamW on the device: `for_loop`, PyTorch's loop over
-    /// parameters, eight kernels or more for each; or `fused`, one per module (`fused=True`).
+    /// Which kernels update weights on the device: `for_loop`, PyTorch's loop over parameters of
+    /// AdamW, eight kernels or more for each; `fused`, one per module (`fused=True`); or
+    /// `mixed_precision`, Megatron-LM's passes over gradients of 32 bits and a master copy.
     ///
     /// Default: `for_loop` with `kernels: eager`, `fused` otherwise.
     pub(crate) optimizer_kernels: Option<OptimizerKernels>,

@@ -263,7 +263,7 @@ impl Training {
             let rule = "PyTorch's loop over parameters is known of AdamW";
             add("optimizer_kernels", rule, "choose `fused`, or `adam_w` or `adam_without_master`");
         }
-        for problem in self.eager_problems() {
+        for problem in self.eager_problems().into_iter().chain(self.pass_problems()) {
             add(problem.field, &problem.rule, problem.remedy);
         }
         if !card.family.is_causal() {
@@ -366,7 +366,8 @@ impl Training {
         let is_eager = self.kernels == Kernels::Eager;
         let [forward, backward] =
             if is_eager { [forward + 80, backward + 140] } else { [forward, backward] };
-        let update = if self.loops_over_parameters() { 10 * modules } else { 0 };
+        let has_many = self.loops_over_parameters() || self.has_passes();
+        let update = if has_many { 10 * modules } else { 0 };
         // Two ops where one has both gradients: of queries, keys and values and of two wide matrices.
         let backward =
             if parallel.tensor > 1 && parallel.overlap { backward + 5 } else { backward };

@@ -7,18 +7,52 @@
 //! device work side by side. Without a master copy they change the weights themselves, in memory of
 //! the host, as where FSDP2 keeps parameters there.
 //!
+//! Megatron-LM's optimizer of mixed precision makes passes instead (`MixedPrecisionOptimizer` in
+//! `megatron/core/optimizer/optimizer.py` of github:NVIDIA/Megatron-LM@960c06b): with fp16 weights and
+//! gradients 60 bytes per parameter: 6 for a copy of the gradient in 32 bits, 8 to take the scale of
+//! the loss out and look for what is not finite, 4 for the norm, 8 to clip, 28 for Adam without the
+//! weights, 6 to copy these. Every step is taken to clip. Here they follow one another module by
+//! module, so that one copy is alive at a time; there each is over all modules, and all copies are
+//! alive while weights are updated.
+//!
 //! Streamed, the update of a module is issued inside the last backward pass, as soon as its
 //! gradient is complete (Lv et al., "Full Parameter Fine-tuning for Large Language Models with
 //! Limited Resources", LOMO, 2023; PyTorch's optimizer step in backward). With replicas, those of a
 //! bucket follow when the next bucket is sent, which its own has been meanwhile; without overlap,
 //! at once. Copies from the host and gathers of updated weights come at the end, as otherwise.
 
+use super::{Training, UpdateTime};
 use crate::build::{ObjectAccess, change, read, write};
+use crate::limits::ShapeProblem;
+use crate::transformer::format::Format;
 use crate::transformer::graph::pass::GraphBuilder;
 use crate::transformer::graph::state::{Side, Update};
 use tiersim_models::ids::{ObjectId, OpId};
 use tiersim_models::kernel::Streaming;
 use tiersim_models::workload::{ObjectKind, Phase, Unit};
+
+impl Training {
+    /// What passes of mixed precision are not for.
+    pub(super) fn pass_problems(&self) -> Vec<ShapeProblem> {
+        let mut found = Vec::new();
+        if !self.has_passes() {
+            return found;
+        }
+        let mut add = |rule: &str, remedy| {
+            let rule = rule.to_owned();
+            found.push(ShapeProblem { field: "optimizer_kernels", rule, remedy });
+        };
+        if !self.optimizer.has_master(self.formats.weights) {
+            let remedy = "choose 16-bit weights and an optimizer with a master, or `fused`";
+            add("passes of mixed precision end in a master copy, and there is none", remedy);
+        }
+        if self.update == UpdateTime::InBackward {
+            let remedy = "choose `fused`, or `update: after`";
+            add("the norm of all gradients is known behind the backward pass", remedy);
+        }
+        found
+    }
+}
 
 impl GraphBuilder<'_> {
     /// The update of all modules.
@@ -162,6 +196,10 @@ impl GraphBuilder<'_> {
             self.eager_update(owned, update, gradient);
             return;
         }
+        if let Some(gradient) = gradient.filter(|_| self.shape.has_passes()) {
+            self.update_in_passes(owned, update, gradient);
+            return;
+        }
         let mut touches: Vec<ObjectAccess> = gradient.into_iter().collect();
         touches.extend(update.state.iter().map(|&state| change(state)));
         touches.push(self.weights_of(owned, update.weights, update.has_master));
@@ -171,5 +209,35 @@ impl GraphBuilder<'_> {
             Streaming::Optimizer,
             &touches,
         );
+    }
+
+    /// The same in the passes of mixed precision, which end in a master copy.
+    fn update_in_passes(&mut self, owned: usize, update: &Update, gradient: ObjectAccess) {
+        let (by, formats) = (self.module(owned), self.shape.formats);
+        let Some(&master) = update.state.last() else { return };
+        // A share of a shard may end within a number.
+        let numbers = update.weights.div_ceil(u128::from(formats.weights.bytes()));
+        let bytes = numbers * u128::from(Format::Fp32.bytes());
+        let wide = if formats.gradients == Format::Fp32 {
+            gradient.object
+        } else {
+            let name = format!("{}.grad.fp32", self.build.name(self.owned[owned].weight));
+            let wide = self.build.object(name, ObjectKind::Buffer, (bytes, Format::Fp32), None);
+            let touches = [gradient, write(wide)];
+            self.build.streaming("gradient_to_fp32", by, Streaming::Copy, &touches);
+            wide
+        };
+        let (from, changed) = (read(wide).part(bytes), change(wide).part(2 * bytes));
+        if formats.weights == Format::Fp16 {
+            self.build.streaming("unscale", by, Streaming::ElementWise, &[changed]);
+        }
+        self.build.streaming("gradient_norm", by, Streaming::ElementWise, &[from]);
+        self.build.streaming("clip", by, Streaming::ElementWise, &[changed]);
+        let mut touches = vec![from];
+        touches.extend(update.state.iter().map(|&state| change(state)));
+        self.build.streaming(self.shape.optimizer.op(), by, Streaming::Optimizer, &touches);
+        let weights = self.weights_of(owned, update.weights, true);
+        let touches = [read(master), weights];
+        self.build.streaming("weights_from_master", by, Streaming::Copy, &touches);
     }
 }
