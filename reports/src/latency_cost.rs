@@ -234,6 +234,7 @@ mod tests {
     use super::*;
     use crate::common;
     use tiersim_models::results::economics::{Contribution, Cost, Energy};
+    use tiersim_models::results::metrics::{LIFETIME_S, metric};
 
     fn priced() -> RunRecord {
         let mut record = common::training();
@@ -269,6 +270,7 @@ mod tests {
             let part = |amount| vec![Contribution { name: "x".to_owned().into(), amount }];
             let energy = Energy { parts: part(amount), steps: 1, ..Energy::default() };
             case.economics.energy = Some(energy);
+            case.economics.cost = Cost { parts: part(amount), ..Cost::default() }.into();
             case.economics.used = Some(Cost { parts: part(amount), ..Cost::default() }.into());
         }
         record
@@ -289,6 +291,9 @@ mod tests {
         near(of(energy, &several, token, 1), 4.0 * 3.0 / 32_768.0);
         near(of(cost, &several, token, 1), 4.0 * 3e9);
         near(of(energy, &several, step, 1), 12.0);
+        let case = &several.results[1];
+        let work = several.tokens_per_s(case).expect("it has tokens") * LIFETIME_S;
+        near(metric(&several, case, "tokens_per_usd").expect("it is priced"), work / (4.0 * 3e9));
         assert_eq!(energy.axis(&several, token), "energy of a token, all devices of a case");
         // Of cases of as many devices one stands for all, but for a token.
         let alike = of_devices([4, 4], [8192, 32_768]);

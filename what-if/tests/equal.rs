@@ -254,7 +254,8 @@ fn a_machine_that_is_set_has_the_warnings_of_the_command() {
 fn numbers_that_have_no_slider_are_counted() {
     let path = scenario("tiny-llama-lru");
     let of = |cases: usize| {
-        let case = |at: usize| format!("(name: \"{at}\", policy: Lru, hbm: gib(1.5))");
+        let case =
+            |at: usize| format!("(name: \"{at}\", policy: Lru(spill: [\"dram\"]), hbm: gib(1.5))");
         let policies = format!("[{}]", (0..cases).map(case).collect::<Vec<_>>().join(", "));
         let set = [("policies", policies.as_str()), ("expect", "[]")];
         let set = set.map(|(path, value)| (path.to_owned(), value.to_owned()));
