@@ -201,8 +201,15 @@ function words(line) {
 function commanded(line) {
   const out = mkdtempSync(join(tmpdir(), "tiersim-what-if-"));
   const [, ...asked] = words(line);
-  const said = execFileSync(options.tiersim,
-    [...asked, "--set", "expect=[]", "--format", "json", "--out", out], { encoding: "utf8" });
+  let said;
+  try {
+    said = execFileSync(options.tiersim,
+      [...asked, "--set", "expect=[]", "--format", "json", "--out", out], { encoding: "utf8", stdio: "pipe" });
+  } catch (ended) {
+    // A case that runs out of memory has its figures, and ends with 1.
+    if (ended.status !== 1) { throw ended; }
+    said = ended.stdout;
+  }
   rmSync(out, { recursive: true, force: true });
   return JSON.parse(said).results.map((one) => one.oom ? null : [
     ...(one.serving ? [one.serving.ttft_ms.mean, one.serving.tpot_ms.mean] : [one.step_ms.mean]),
