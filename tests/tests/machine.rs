@@ -23,6 +23,7 @@ mod op_grades;
 mod own_chart;
 mod packed_weights;
 mod placed_in_pytorch;
+mod published_training;
 mod queueing;
 mod ranks;
 mod serving;
