@@ -164,8 +164,11 @@ fn saved(kernel: &Kernel, shape: &Product, width: f64) -> f64 {
     let all = width * (m * k + m * n + n * k);
     let saved = all - kernel.bytes.get() as f64;
     // Formats of 8 bits and fewer save half and more; one that is as wide again doubles all. Between
-    // them lie results of 32 bits and sums that are added to.
-    if saved > 0.25 * width * n * k || saved < -0.999 * all { saved } else { 0.0 }
+    // them lie results of 32 bits and sums that are added to. Weights save no more than all that
+    // they have: more is of an input that is kept in 8 bits.
+    let weights = width * n * k;
+    let narrower = saved > 0.25 * weights && saved < weights;
+    if narrower || saved < -0.999 * all { saved } else { 0.0 }
 }
 
 impl OpTimes {

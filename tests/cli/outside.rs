@@ -162,19 +162,6 @@ fn settings_of_a_guide_become_a_scenario_with_a_report() {
 }
 
 #[test]
-fn guides_that_ship_are_what_their_settings_come_to() {
-    let project = Project::shipped();
-    for guide in ["rtx-3090", "rtx-4090", "a100", "h100"] {
-        let (name, settings) = (format!("my-{guide}"), format!("examples/guides/{guide}.yaml"));
-        project.write(&settings, &fs::read_to_string(shipped(&settings)).unwrap());
-        project.run(&["new", &name, "--from-yaml", &settings]).ends_with(0);
-        let made = fs::read_to_string(project.path(&format!("{name}.ron"))).unwrap();
-        let ours = fs::read_to_string(shipped(&format!("scenarios/guide-{guide}.ron"))).unwrap();
-        assert_eq!(made, ours, "{guide}");
-    }
-}
-
-#[test]
 fn a_new_scenario_replaces_nothing_and_has_a_plain_name() {
     let project = Project::shipped();
     project.write("mine.ron", "my own");

@@ -178,6 +178,17 @@ fn narrow_weights_are_loaded_narrow() {
     assert!((ratio - 2.5 / 4.0).abs() < 1e-3, "{ratio}");
 }
 
+/// Scores of attention that are kept in 8 bits are an input: what they save is more than a matrix of
+/// values has in all.
+#[test]
+fn an_input_that_is_kept_narrow_is_no_narrow_weight() {
+    let times = plain();
+    let (m, n, k) = (8192 * 25, 64, 1024);
+    let whole = product(m, n, k);
+    let kept = Kernel { bytes: Bytes::new(whole.bytes.get() - m * k), ..whole };
+    assert_eq!(seconds(&times, "bf16", &kept), seconds(&times, "bf16", &whole));
+}
+
 #[test]
 fn precisions_without_numbers_are_left_to_the_roofline() {
     let times = plain();
