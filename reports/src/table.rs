@@ -130,7 +130,7 @@ fn details(record: &RunRecord, version: &str, width: usize, out: &mut String) {
     line("hardware", &each(record, |on| on.hardware.to_string()));
     line("workload", &each(record, |on| on.workload.to_string()));
     line("op time", &each(record, |on| on.op_time.to_string()));
-    if let Some(scope) = scope(record.used().into_iter().map(|on| u64::from(on.devices))) {
+    if let Some(scope) = scope(record.used().into_iter().map(|on| on.devices)) {
         line("devices", &scope);
     }
     let baseline = spread(record, |on| on.baseline.mean_step());

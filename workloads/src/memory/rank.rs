@@ -268,9 +268,11 @@ impl Rank {
             whole = total([whole, product(&[of(block)?, count.into()])?])?;
         }
         if stay {
-            // The table is used before the blocks, and gathered with those that are ahead.
+            // The table is used before the blocks, and gathered with those that are ahead; in a
+            // pipeline beside all that earlier micro-batches left for their backward passes.
             let first = blocks.iter().take(at_once - 1).copied();
-            return Ok(whole.max(total([embedding].into_iter().chain(first))?));
+            let start = total([embedding].into_iter().chain(first))?;
+            return if self.stages > 1 { total([whole, embedding]) } else { Ok(whole.max(start)) };
         }
         let back: Vec<u128> = blocks.iter().rev().copied().collect();
         let ends = if self.stages == 1 { vec![head] } else { Vec::new() };
